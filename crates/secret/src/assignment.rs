@@ -41,6 +41,16 @@ pub(crate) static SECRET_WORDS: &[&str] = &[
     "_pat",
     "passcode",
     "passkey",
+    "hmac_key",
+    "hmac-key",
+    "hmackey",
+    "aes_key",
+    "jwt_key",
+    "shared_key",
+    "shared-key",
+    "sharedkey",
+    "session_key",
+    "webhook_key",
     "encryption_key",
     "encryption-key",
     "encryptionkey",
@@ -156,19 +166,31 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     if value.is_argument && !is_setter && &text[start..end] != "PASSWORD" {
         return None;
     }
-    let is_flag = text[start..end].starts_with("--");
+    let is_flag = text[start..end].starts_with("--")
+        || text[start..end].starts_with('-') && name.is_password && text[..start].ends_with([' ', '\n']);
     // `ENV NAME value` in a Dockerfile, and other commands that set a variable.
     let is_set = value.by_space
         && ["ENV ", "ARG ", "setenv ", "setx ", "set -x ", "set -gx ", "set -Ux "]
             .iter()
             .any(|word| text[..start].ends_with(word));
-    if value.by_space && !is_flag && !is_set {
+    // A row of a table that is aligned with spaces: `password    …`.
+    let is_row = value.by_space
+        && bytes[end..].starts_with(b"  ")
+        && (start == 0 || bytes[start - 1] == b'\n')
+        && name.is_password;
+    if value.by_space && !is_flag && !is_set && !is_row {
         return None;
     }
     name.is_env |= is_set || is_flag && name.is_password;
     let range = value.range(text)?;
     // Alone on the rest of its line, as in a configuration file.
-    let is_line = matches!(bytes.get(range.end), None | Some(b'\n' | b'\r')) && !value.by_space;
+    let is_line = matches!(bytes.get(range.end), None | Some(b'\n' | b'\r')) && (!value.by_space || is_row);
+    if is_row && !is_line {
+        return None;
+    }
+    // A word of a list of settings: `host=db password=… dbname=cloth`.
+    let is_word = value.plain_equals && range.len() >= 10 && !text[range.clone()].contains(['[', '.', '/']);
+    let is_line = is_line || is_word;
     name.accepts(&text[range.clone()], value.is_quoted, is_line).then_some(range)
 }
 
@@ -212,6 +234,18 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
         }
         matches!(get(at), b'"' | b'\'' | b'`').then(|| (get(at), at + 1))
     };
+    if let Some(start) = declared_start(&bytes[at..bytes.len().min(at + LONGEST_NAME)]) {
+        let start = at + start;
+        let quote = Some(get(start - 1)).filter(|quote| b"\"'`".contains(quote));
+        return Some(AssignedValue {
+            start,
+            quote,
+            is_quoted: true,
+            plain_equals: false,
+            by_space: false,
+            is_argument: false,
+        });
+    }
     let closing = quotes(at);
     if let Some((_, behind)) = closing {
         at = behind;
@@ -296,6 +330,22 @@ fn default_start(rest: &[u8]) -> Option<usize> {
         Regex::new(pattern).unwrap()
     });
     DEFAULT.find(rest).map(|found| found.end())
+}
+
+/// Returns the offset of a value that does not directly follow its name: after the type of a declaration
+/// (`API_SECRET: &str = "…"`, `apiSecret string = "…"`), after an arrow (`password <- "…"`), on the line after
+/// a YAML block indicator (`password: >-`), or as the value of a pair
+/// (`{"name": "DB_PASSWORD", "value": "…"}`).
+fn declared_start(rest: &[u8]) -> Option<usize> {
+    static DECLARATION: LazyLock<Regex> = LazyLock::new(|| {
+        let pattern = r#"^(?:\s?:\s?[A-Za-z&'][A-Za-z0-9_&' <>\[\]?.|]{0,30}?\s?=\s?["'`]|\s(?:string|String|str|std::string|char\*)\s?=\s?["'`]|\s<-\s?["'`]|:[ \t]*[>|][+-]?[ \t]*\r?\n[ \t]+|(?:\\?["'])?,?\s*(?:\\?["'])?[vV]alue(?:\\?["'])?\s*[:=]\s?(?:\\?["'])?)"#;
+        #[expect(clippy::unwrap_used, reason = "the pattern is ours, and tests compile it")]
+        Regex::new(pattern).unwrap()
+    });
+    if !matches!(rest.first()?, b':' | b' ' | b'"' | b'\'' | b',' | b'\n' | b'\r' | b'\\') {
+        return None;
+    }
+    DECLARATION.find(rest).map(|found| found.end())
 }
 
 impl AssignedValue {
@@ -475,7 +525,12 @@ impl SecretName {
         }
         let long_enough =
             if bytes.iter().all(u8::is_ascii_hexdigit) { value.len() >= 24 } else { value.len() >= 16 };
-        long_enough && heuristics::is_random(bytes) && !is_code(value)
+        let is_chosen = is_quoted
+            && !self.is_vague
+            && value.len() >= 12
+            && heuristics::is_varied(value)
+            && !heuristics::is_wordy(bytes);
+        (long_enough && heuristics::is_random(bytes) || is_chosen) && !is_code(value)
     }
 
     /// Returns whether the value is a base64-encoded password, as in Kubernetes secrets.
@@ -521,7 +576,9 @@ fn is_code(value: &str) -> bool {
     // Words, optionally with a short number: `osc7/osc51`.
     let is_word = |part: &str| {
         let digits = part.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
-        part.len() <= 12 && digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
+        let is_word =
+            part.len() <= 12 && digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_word && !heuristics::is_scrambled(part.as_bytes())
     };
     let mut n = 0;
     let all_words = value.split(['.', '_', '/', '-', ':']).filter(|part| !part.is_empty()).all(|part| {

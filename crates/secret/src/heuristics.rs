@@ -196,15 +196,16 @@ fn has_sequence(text: &[u8]) -> bool {
 /// Returns whether the value is a placeholder: `<your key>`, `changeme`, `xxxx`.
 pub(crate) fn is_placeholder_value(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let stands = |part: &str, at: usize| {
+    let is_scrambled = is_scrambled(text.as_bytes());
+    let is_word = |part: &str, at: usize| {
         let edge = |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric());
         let bytes = lower.as_bytes();
         // Four letters may form a word by chance.
         part.len() > 4
-            || edge(at.checked_sub(1).map(|before| &bytes[before]))
-            || edge(bytes.get(at + part.len()))
+            || !is_scrambled && edge(at.checked_sub(1).map(|before| &bytes[before]))
+            || !is_scrambled && edge(bytes.get(at + part.len()))
     };
-    PLACEHOLDER_PARTS.iter().any(|part| lower.match_indices(part).any(|(at, _)| stands(part, at)))
+    PLACEHOLDER_PARTS.iter().any(|part| lower.match_indices(part).any(|(at, _)| is_word(part, at)))
 }
 
 /// Returns whether a password is a common example.
@@ -427,7 +428,9 @@ pub(crate) fn is_dummy(password: &str) -> bool {
         return true;
     }
     let lower = password.to_ascii_lowercase();
-    let has_part = DUMMIES.iter().any(|part| lower.contains(part));
+    // Four letters may form a word by chance.
+    let is_scrambled = is_scrambled(password.as_bytes());
+    let has_part = DUMMIES.iter().any(|part| lower.contains(part) && (part.len() > 4 || !is_scrambled));
     // A password that mixes kinds of characters may consist of words like `secret`.
     has_part || !is_varied(password) && (is_filler(password) || lower.contains("abcdef"))
 }

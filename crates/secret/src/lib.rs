@@ -29,6 +29,7 @@
 mod alphabet;
 mod assignment;
 mod bitcoin;
+mod column;
 mod command;
 mod custom_rule;
 mod deobfuscate;

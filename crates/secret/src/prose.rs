@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::heuristics;
+use crate::{assignment, heuristics};
 
 /// Words after which a sentence may contain a secret.
 pub(crate) const WORDS: &[&str] = &[
@@ -14,6 +14,27 @@ pub(crate) const WORDS: &[&str] = &[
     "passcode",
     "passwort",
     "kennwort",
+    "contraseña",
+    "clave de acceso",
+    "mot de passe",
+    "mdp",
+    "senha",
+    "wachtwoord",
+    "parola",
+    "şifre",
+    "jelszó",
+    "hasło",
+    "lösenord",
+    "heslo",
+    "пароль",
+    "Пароль",
+    "пароля",
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "暗証番号",
+    "비밀번호",
     "api key",
     "access key",
     "token",
@@ -23,11 +44,30 @@ pub(crate) const WORDS: &[&str] = &[
     "log in as",
     "log in with",
     "login as",
+    "login:",
+    "logins:",
+    "creds:",
+    "zugang:",
+    "identifiants :",
 ];
+
+/// Words after which a sentence names the secret that precedes them: "use … as the password".
+pub(crate) const WORDS_AFTER: &[&str] =
+    &[" as the password", " as password", " is the password", " as your password", " as the passphrase"];
+
+/// The words of [`WORDS`] that are followed by a key, which is long and random, not by a password.
+const KEY_WORDS: &[&str] = &["api key", "access key", "token", "secret", "key is"];
 
 /// The words between the name and the value, and the value with the marks around it.
 static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r#"^( key| token)?(?: (?:for|of) [^\s:=]{1,40}(?: [^\s:=]{1,40})?)?(?:( (?:is|was|ist|to|as|will be|should be|is now|is still):?)|( ?[:=])|) ?(?:\\*["'`]|\*\*|“|‘|«)?([!-~]{8,200})"#;
+    let pattern = r#"^( key| token)?(?: (?:for|of) [^\s:=]{1,40}(?: [^\s:=]{1,40})?)?(?:((?: (?:is|was|ist|lautet|es|est|è|é|jest|är|je|has been|will be|should be|must be|now|still|set|reset|changed|updated|to|as)){1,4}:?)|( ?[:=：])| (?:->|=>|→|–|—|-)|(?:は|是|为|為|는|은)|) ?(?:\\*["'`(]|\*\*|“|‘|«|「)?([!-~]{8,200})"#;
+    #[expect(clippy::unwrap_used, reason = "the pattern is ours, and every test of this module compiles it")]
+    Regex::new(pattern).unwrap()
+});
+
+/// What a password is for, the words before the value, and the value: "password for the admin user: …".
+static VALUE_WITH_PURPOSE: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r#"^(?: key| token)? (?:for|of|on|to|für|de|del|pour|para|per|voor)(?: [^\s:=]{1,40}){1,6}?(?:(?: (?:is|was|ist|lautet|es|est|now|still)){1,2}:?| ?[:=：]) ?(?:\\*["'`(]|\*\*|“|‘|«)?([!-~]{8,200})"#;
     #[expect(clippy::unwrap_used, reason = "the pattern is ours, and every test of this module compiles it")]
     Regex::new(pattern).unwrap()
 });
@@ -48,32 +88,68 @@ const REACH: usize = 320;
 /// After "password" it may be one that a person made up; after other words, only a long random value counts.
 pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let rest = &text[at.end..text.floor_char_boundary(at.end + REACH)];
-    if !rest.starts_with([' ', ':', '=']) {
+    if !rest.starts_with([' ', ':', '=', '：', 'は', '是', '为', '為', '는', '은']) {
         return None;
     }
     let word = text[at.clone()].to_ascii_lowercase();
-    let is_login = word.starts_with("cred") || word.starts_with("log");
-    let found = if is_login { LOGIN.captures(rest)? } else { VALUE.captures(rest)? };
-    let value = found.get(if is_login { 1 } else { 4 })?;
-    let secret = value.as_str();
-    let length = secret.find(['"', '\'', '`', '\\', '<', '(', '{', '[']).unwrap_or(secret.len());
-    let secret = secret[..length].trim_end_matches(['.', ',', ';', ':', '?', ')', '*', '!']);
-    let is_password = is_login || word.starts_with("pass") || word == "kennwort";
-    let is_assigned = !is_login && found.get(3).is_some();
+    if word.starts_with("cred") || word.starts_with("log") || word.ends_with(':') {
+        let value = LOGIN.captures(rest)?.get(1)?;
+        return password_at(text, at.end + value.start(), value.as_str());
+    }
+    let is_key = KEY_WORDS.contains(&&*word);
+    if let Some(found) = (!is_key).then(|| VALUE_WITH_PURPOSE.captures(rest)).flatten()
+        && let Some(value) = found.get(1)
+        && let Some(range) = password_at(text, at.end + value.start(), value.as_str())
+    {
+        return Some(range);
+    }
+    let found = VALUE.captures(rest)?;
+    let value = found.get(4)?;
+    let is_assigned = found.get(3).is_some();
     // Names without a space are checked with the assignments.
-    if is_assigned && !word.contains(' ') && found.get(1).is_none() {
+    let is_name = assignment::is_name(&word) && !word.contains(' ');
+    if is_assigned && is_name && found.get(1).is_none() {
         return None;
     }
-    let is_real = match is_password && !is_assigned {
-        true => secret.len() >= 8 && heuristics::is_varied(secret) && heuristics::is_password(secret),
-        false => {
-            let least = if word.ends_with("key") || is_assigned { 16 } else { 20 };
-            secret.len() >= least && heuristics::is_random(secret.as_bytes())
-        }
-    };
-    let is_plain = !is_term(secret) && !heuristics::is_placeholder_value(secret) && !secret.contains("://");
     let start = at.end + value.start();
-    (is_real && is_plain).then(|| start..start + secret.len())
+    let is_name = is_assigned && is_name;
+    if !is_key && !is_name {
+        return password_at(text, start, value.as_str());
+    }
+    let secret = trimmed(value.as_str());
+    let least = if word.ends_with("key") || is_assigned { 16 } else { 20 };
+    let is_real = secret.len() >= least && heuristics::is_random(secret.as_bytes());
+    (is_real && is_plain(secret)).then(|| start..start + secret.len())
+}
+
+/// Returns the value that a sentence names as the secret before the words at `at`.
+pub(crate) fn find_before(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let from = text.floor_char_boundary(at.start.saturating_sub(REACH));
+    let start = text[from..at.start]
+        .rfind(char::is_whitespace)
+        .map_or(from, |space| from + space + text[from + space..].chars().next().map_or(1, char::len_utf8));
+    let marks = ['"', '\'', '`', '*', '“', '‘', '«', '('];
+    let value = text[start..at.start].trim_start_matches(marks);
+    password_at(text, at.start - value.len(), value.trim_end_matches(['”', '’', '»']))
+}
+
+/// Returns the range of a password that a sentence contains at `start`, without the marks after it.
+fn password_at(text: &str, start: usize, value: &str) -> Option<Range<usize>> {
+    debug_assert!(text[start..].starts_with(value));
+    let secret = trimmed(value);
+    let is_real = secret.len() >= 8 && heuristics::is_varied(secret) && heuristics::is_password(secret);
+    (is_real && is_plain(secret)).then(|| start..start + secret.len())
+}
+
+/// Returns a value without the marks of the sentence after it.
+fn trimmed(value: &str) -> &str {
+    let length = value.find(['"', '\'', '`', '\\', '<', '(', '{', '[']).unwrap_or(value.len());
+    value[..length].trim_end_matches(['.', ',', ';', ':', '?', ')', '*', '!'])
+}
+
+/// Returns whether a value is neither a term, a placeholder nor a URL.
+fn is_plain(secret: &str) -> bool {
+    !is_term(secret) && !heuristics::is_placeholder_value(secret) && !secret.contains("://")
 }
 
 /// Returns whether a value consists of terms with numbers, such as `SHA256` or `PBKDF2-HMAC`, or of paths.
@@ -83,7 +159,8 @@ fn is_term(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let is_word = |part: &str| {
         let digits = part.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
-        digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit())
+        let is_word = digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_word && !heuristics::is_scrambled(part.as_bytes())
     };
     TERMS.iter().any(|term| lower.starts_with(term))
         || value.starts_with(['/', '~', '$', '@', '#', '-'])

@@ -11,7 +11,7 @@ use crate::custom_rule::{AllowedValue, CustomRule, RuleError, parse_allowed, par
 use crate::form::TokenForm;
 use crate::shape::{SHAPES, SecretShape, discord_token};
 use crate::table::FORMS;
-use crate::{assignment, bitcoin, command, deobfuscate, personal, phrase, prose};
+use crate::{assignment, bitcoin, column, command, deobfuscate, personal, phrase, prose};
 
 /// A finding in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct SecretMatch<'r> {
 
 /// The rules that define secrets.
 ///
-/// The built-in table has about two hundred token prefixes and fifty other shapes. Custom rules and
+/// The built-in table has about two hundred token prefixes and sixty other shapes. Custom rules and
 /// exceptions can be added. Building takes a few milliseconds. Searching takes `&self` and can run on any
 /// number of threads.
 pub struct Rules {
@@ -75,6 +75,8 @@ enum AnchorCheck {
     Assignment,
     Command,
     Prose,
+    ProseBefore,
+    Column,
     Phrase,
     NumberedPhrase,
     Email,
@@ -111,6 +113,12 @@ impl Rules {
         }
         for word in prose::WORDS {
             on(word, AnchorCheck::Prose);
+        }
+        for words in prose::WORDS_AFTER {
+            on(words, AnchorCheck::ProseBefore);
+        }
+        for name in column::NAMES {
+            on(name, AnchorCheck::Column);
         }
         for program in command::anchors() {
             on(program, AnchorCheck::Command);
@@ -393,6 +401,14 @@ impl Rules {
                     add(4, range, "assignment", "a secret in a sentence", false);
                 }
             }
+            AnchorCheck::ProseBefore => {
+                if let Some(range) = prose::find_before(text, at) {
+                    add(4, range, "assignment", "a secret in a sentence", false);
+                }
+            }
+            AnchorCheck::Column => column::find(text, at, |range| {
+                add(3, range, "assignment", "a secret in a column of a table", false);
+            }),
             AnchorCheck::Phrase => all.extend(phrase::find_after_name(text, at).map(seed_phrase)),
             AnchorCheck::NumberedPhrase => all.extend(phrase::find_numbered(text, at).map(seed_phrase)),
             AnchorCheck::Email => {

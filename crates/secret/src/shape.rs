@@ -36,6 +36,9 @@ pub(crate) enum ShapeFinder {
 /// The maximum number of bytes examined after an anchor.
 const REACH: usize = 20_000;
 
+/// The maximum number of bytes examined before and after the type of a JSON web key.
+const KEY_REACH: usize = 4_000;
+
 /// The maximum number of bytes examined for short secrets.
 const SHORT_REACH: usize = 600;
 
@@ -50,7 +53,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-pub(crate) static SHAPES: [SecretShape; 49] = [
+pub(crate) static SHAPES: [SecretShape; 64] = [
     SecretShape {
         kind: "private-key",
         description: "a private key",
@@ -105,8 +108,11 @@ pub(crate) static SHAPES: [SecretShape; 49] = [
     SecretShape {
         kind: "password",
         description: "a Wi-Fi password",
-        anchors: &["psk=", "wpa_passphrase=", "sae_password="],
-        find: word!(Url, r#"^(?:psk|wpa_passphrase|sae_password)=["']?([^\s"'<$\[]{8,64})"#),
+        anchors: &["psk=", "wpa_passphrase", "sae_password=", "wifi-sec.psk ", "security.psk "],
+        find: word!(
+            Dotted,
+            r#"^(?:psk=|wpa_passphrase(?:=| \S+ )|sae_password=|[a-z0-9.-]*\.psk )["']?([^\s"'<$\[]{8,64})"#
+        ),
     },
     SecretShape {
         kind: "password",
@@ -398,6 +404,126 @@ pub(crate) static SHAPES: [SecretShape; 49] = [
             r#"^(?:sqlplus|sqlldr|rman)\s+(?:-\S+\s+)*['"]?[A-Za-z0-9_$]+/['"]?([^\s'"@/$]{5,})['"]?@"#
         ),
     },
+    SecretShape {
+        kind: "private-key",
+        description: "a private key",
+        anchors: &["client-key-data", "client_key_data", "tls.key"],
+        find: word!(
+            Url,
+            r#"^(?:client[-_]key[-_]data|tls\.key)\\*["']?\s*[:=]\s*\\*["']?([A-Za-z0-9+/=]{40,})"#
+        ),
+    },
+    SecretShape {
+        kind: "private-key",
+        description: "a private key",
+        anchors: &["\"kty"],
+        find: ShapeFinder::Several(json_web_key),
+    },
+    SecretShape {
+        kind: "rails-key",
+        description: "a Rails master key",
+        anchors: &["master.key", "production.key", "staging.key", "development.key"],
+        find: word!(
+            Hex,
+            r"^(?:master|production|staging|development)\.key(?::\s*|\s*\n\s*(?:[0-9]+(?:→|\t))?)([0-9a-f]{32})(?:[^0-9A-Za-z]|$)"
+        ),
+    },
+    SecretShape {
+        kind: "wordpress-key",
+        description: "a WordPress key",
+        anchors: &["define("],
+        find: word!(
+            Hex,
+            r#"(?i)^define\(\s*['"](?:(?:SECURE_)?AUTH|LOGGED_IN|NONCE)_(?:KEY|SALT)['"]\s*,\s*['"]([^'"\n]{30,})['"]"#
+        ),
+    },
+    SecretShape {
+        kind: "hubspot-token",
+        description: "a HubSpot token",
+        anchors: &["pat-na", "pat-eu", "pat-ap", "pat-au", "pat-ca"],
+        find: word!(
+            Hex,
+            r"^(pat-[a-z]{2}[0-9]-[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12})"
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in a URL",
+        anchors: &["jdbc:oracle:"],
+        find: word!(Hex, r#"^jdbc:oracle:[a-z0-9]+:[A-Za-z0-9_$]+/([^\s@/"']{5,})@"#),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a Windows password",
+        anchors: &["net use ", "new-smbmapping "],
+        find: ShapeFinder::One(windows_share),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a VPN password",
+        anchors: &[": psk \"", ": eap \"", ": xauth \"", ": psk '", ": ntlm \""],
+        find: word!(Hex, r#"(?i)^: (?:psk|eap|xauth|ntlm) ["']([^"'\s$<]{5,})["']"#),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password of a network device",
+        anchors: &["secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ", "password 0 ", "password 7 "],
+        find: word!(Hex, r"^(?i:secret|password) [0-9] ([^\s<$]{5,})"),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password of a network device",
+        anchors: &["enable secret ", "enable password ", "snmp-server community ", "pre-shared-key "],
+        find: ShapeFinder::One(device_password),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password on a command line",
+        anchors: &["rclone config "],
+        find: word!(
+            Hex,
+            r#"^rclone config (?:create|update|password) [^\n]{0,200}?\b(?:pass2?|password|token|secret_access_key|client_secret|key)[ =]['"]?([^\s'"$<]{5,})"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a Redis password",
+        anchors: &["\"auth\"", "'auth'"],
+        find: word!(
+            Hex,
+            r#"(?i)^["']auth["'],\s*(?:["'][A-Za-z0-9_.-]+["'],\s*)?["']([^\s"'\\$<]{6,})["']\s*[,)\]]"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a configured password",
+        anchors: &["http-basic.", "pypi-token.", "bundle config ", "sonar.login="],
+        find: word!(
+            Hex,
+            r#"^(?:http-basic\.\S+ \S+ |pypi-token\.\S+ |bundle config (?:set )?(?:--\S+ )*\S+ [^\s:/]+:|sonar\.login=)['"]?([^\s'"$<-][^\s'"]{5,})"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a printed password",
+        anchors: &[
+            "/run/secrets/",
+            "pass show ",
+            "base64 -d",
+            "base64 --decode",
+            "op read ",
+            "find-generic-password",
+            "get-secret-value",
+            "secrets versions access",
+        ],
+        find: ShapeFinder::One(printed_password),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a typed password",
+        anchors: &["send \"", "send -- \"", "sendline(\"", "sendline('", "send_keys(\"", "send-keys "],
+        find: ShapeFinder::One(typed_password),
+    },
 ];
 
 impl SecretShape {
@@ -518,9 +644,11 @@ fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         None => ("", at.end..at.end + login),
     };
     let password = &text[secret.clone()];
-    let plain = password
-        .bytes()
-        .all(|byte| !matches!(byte, b'$' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'*' | b','));
+    // Several asterisks mask a password.
+    let plain = !password.contains("**")
+        && password
+            .bytes()
+            .all(|byte| !matches!(byte, b'$' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b','));
     let real = if user.is_empty() && secret.start == at.end {
         heuristics::is_random(password.as_bytes()) && password.len() >= 20
     } else {
@@ -622,6 +750,7 @@ fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
     if by_space && !is_flag {
         return;
     }
+    cookie_dictionary(text, at.start + head.end(), found);
     let line = rest[head.end()..].split(['\n', '"', '\'', '\\']).next().unwrap_or_default();
     let mut from = at.start + head.end();
     for part in line.split(';') {
@@ -656,6 +785,20 @@ fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
     }
 }
 
+/// Finds the random values of a dictionary of cookies: `cookies={'sessionid': '…'}`.
+fn cookie_dictionary(text: &str, start: usize, found: &mut dyn FnMut(Range<usize>)) {
+    static PAIR: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r#"["'][A-Za-z0-9_.-]{1,64}\\*["']\s*(?::|=>)\s*\\*["']([!#-&(-\[\]-~]{16,})"#)
+    });
+    let Some(rest) = near(text, start).strip_prefix('{') else { return };
+    let body = rest.split(['}', '\n']).next().unwrap_or_default();
+    for value in PAIR.captures_iter(body).filter_map(|pair| pair.get(1)) {
+        if heuristics::is_random(value.as_str().as_bytes()) {
+            found(start + 1 + value.start()..start + 1 + value.end());
+        }
+    }
+}
+
 /// Finds a key in a URL: `?key=…` and similar.
 fn url_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let length = Alphabet::Header.run(&text.as_bytes()[at.end..text.len().min(at.end + 600)]);
@@ -681,6 +824,73 @@ fn windows_user(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let is_command = command.get(2).is_some() || heuristics::is_varied(password.as_str());
     let is_real = is_command && !heuristics::is_dummy(password.as_str());
     is_real.then(|| at.end + password.start()..at.end + password.end())
+}
+
+/// Finds the password of `net use Z: \\\\server\\share /user:NAME PASSWORD`, in either order.
+fn windows_share(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let line = near(text, at.end).split(['\n', '\r', '|', '&']).next().unwrap_or_default();
+    if !line.to_ascii_lowercase().contains("user") {
+        return None;
+    }
+    let word = line.split([' ', '\t']).map(|word| word.trim_matches(['"', '\''])).find(|word| {
+        let is_name = word.starts_with(['/', '\\', '-']) || word.contains(":\\") || word.ends_with(':');
+        !is_name && heuristics::is_varied(word) && heuristics::is_password(word)
+    })?;
+    let start = at.end + line.find(word)?;
+    Some(start..start + word.len())
+}
+
+/// Finds the password in `enable secret …` and similar lines of a configuration.
+fn device_password(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let word = near(text, at.end).split(char::is_whitespace).next().unwrap_or_default();
+    let is_real = word.len() >= 5 && heuristics::is_varied(word) && heuristics::is_password(word);
+    is_real.then(|| at.end..at.end + word.len())
+}
+
+/// Finds the password that a script types: `send "…\\r"` of expect, `sendline("…")`, `tmux send-keys`.
+fn typed_password(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let rest = near(text, at.end);
+    let rest = if text[at.clone()].ends_with(' ') { rest.trim_start_matches(['"', '\'']) } else { rest };
+    let start = at.end + near(text, at.end).len() - rest.len();
+    let length = rest.find(['"', '\'', '\\', ' ', '\n', '$', '<', '{'])?;
+    let word = &rest[..length];
+    let is_real = (8..=64).contains(&length)
+        && heuristics::is_varied(word)
+        && heuristics::is_password(word)
+        && word.bytes().any(|byte| byte.is_ascii_uppercase())
+        && !word.contains(['/', '=', '.', ':']);
+    is_real.then(|| start..start + length)
+}
+
+/// Finds a password that a command printed alone on the next line: `cat /run/secrets/db`, `pass show db`.
+fn printed_password(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let rest = near(text, at.end);
+    let (command, output) = rest.split_once('\n')?;
+    let line = output.split('\n').next().unwrap_or_default();
+    let word = line.trim();
+    let is_real = (8..=100).contains(&word.len())
+        && !word.contains(char::is_whitespace)
+        && heuristics::is_varied(word)
+        && heuristics::is_password(word)
+        && !word.contains(['/', '=', ':', ',', '(']);
+    let start = at.end + command.len() + 1 + (line.len() - line.trim_start().len());
+    is_real.then(|| start..start + word.len())
+}
+
+/// Finds the private members of a JSON web key: `"kty": "RSA", …, "d": "…"`.
+fn json_web_key(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
+    static MEMBER: LazyLock<Regex> =
+        LazyLock::new(|| regex(r#"["'](?:d|p|q|dp|dq|qi|k)\\*["']\s*:\s*\\*["']([A-Za-z0-9_-]{20,})"#));
+    let from = text.floor_char_boundary(at.start.saturating_sub(KEY_REACH));
+    let start = text[from..at.start].rfind('{').map_or(from, |brace| from + brace);
+    let end = text.floor_char_boundary(at.end + KEY_REACH);
+    // Another key begins with its own brace.
+    let end = text[at.end..end].find(['{', '}']).map_or(end, |brace| at.end + brace);
+    for member in MEMBER.captures_iter(&text[start..end]).filter_map(|found| found.get(1)) {
+        if heuristics::distinct(member.as_str().as_bytes()) >= 8 {
+            found(start + member.start()..start + member.end());
+        }
+    }
 }
 
 /// Finds the password in a line of a `.pgpass`: `host:port:database:user:password`.
@@ -743,7 +953,7 @@ fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
 fn piped(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static PIPE: LazyLock<Regex> = LazyLock::new(|| {
         regex(
-            r#"^(?:-n\s+|-e\s+|['"]?%s(?:\\n)?['"]?\s+)*['"]?([^\s'"|]{5,})['"]?\s*\|\s*(?:sudo (?:-\S+ )*-S|su |passwd|(?:sudo )?chpasswd|[^\n|]{0,120}?(?:--password-stdin|--passphrase-fd|--pass-stdin|--with-token|docker secret create|-S\b))"#,
+            r#"^(?:-n\s+|-e\s+|['"]?(?:%s(?:\\n)?)+['"]?\s+)*['"]?([^\s'"|]{5,})['"]?(?:\s+['"]?[^\s'"|]+['"]?)?\s*\|\s*(?:sudo (?:-\S+ )*-S|su |(?:sudo )?passwd|sshpass |(?:sudo )?chpasswd|[^\n|]{0,120}?(?:--password-stdin|--passphrase-fd|--pass-stdin|--with-token|docker secret create|-S\b))"#,
         )
     });
     let value = PIPE.captures(near(text, at.end))?;
