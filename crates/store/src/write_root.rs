@@ -33,67 +33,68 @@ const SYSTEM_DIRS: &[&str] =
     &["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"];
 
 /// Names of files and folders from which other programs take commands, or the programs that they run, without
-/// being asked to: version control and its hooks, coding agents (hooks, MCP servers), editors, environments
-/// of shells, settings of package managers. Not build files and scripts, which are the code of a project.
+/// being asked to: hooks of version control, coding agents, editors, package managers. Not build files and
+/// scripts, which are the code of a project. Hidden names are not listed: all of them need permission, except
+/// for [`HARMLESS_HIDDEN`].
 const COMMAND_SOURCES: &[&str] = &[
-    // Version control.
-    ".git",
-    ".gitattributes",
-    ".gitmodules",
-    ".hg",
-    ".husky",
-    ".jj",
-    ".lefthook.yml",
-    ".pre-commit-config.yaml",
+    "_darcs",
+    "bunfig.toml",
+    "crush.json",
+    "lefthook-local.yaml",
+    "lefthook-local.yml",
+    "lefthook.yaml",
     "lefthook.yml",
-    // Coding agents.
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    ".mcp.json",
-    ".windsurf",
-    // Editors and debuggers.
-    ".devcontainer",
-    ".devcontainer.json",
-    ".dir-locals.el",
-    ".exrc",
-    ".gdbinit",
-    ".idea",
-    ".lldbinit",
-    ".nvim.lua",
-    ".nvimrc",
-    ".vimrc",
-    ".vs",
-    ".vscode",
-    ".zed",
-    // Environments. A version in `.tool-versions` may be a folder with programs.
-    ".envrc",
-    ".mise",
-    ".mise.local.toml",
-    ".mise.toml",
-    ".tool-versions",
     "mise.local.toml",
     "mise.toml",
-    // Package managers.
-    ".bundle",
-    ".cargo",
-    ".mvn",
-    ".npmrc",
-    ".pnpmfile.cjs",
-    ".yarn",
-    ".yarnrc",
-    ".yarnrc.yml",
+    "opencode.json",
+    "opencode.jsonc",
+];
+
+/// Hidden files and folders that only configure how text is checked, formatted, built or published, or that
+/// only a program started by the user reads.
+const HARMLESS_HIDDEN: &[&str] = &[
+    ".babelrc",
+    ".browserslistrc",
+    ".changeset",
+    ".circleci",
+    ".clang-format",
+    ".clang-tidy",
+    ".coveragerc",
+    ".dockerignore",
+    ".editorconfig",
+    ".env",
+    ".eslintignore",
+    ".eslintrc",
+    ".flake8",
+    ".github",
+    ".gitignore",
+    ".gitkeep",
+    ".gitlab",
+    ".gitlab-ci.yml",
+    ".golangci.toml",
+    ".golangci.yaml",
+    ".golangci.yml",
+    ".keep",
+    ".markdownlint.json",
+    ".markdownlint.yaml",
+    ".markdownlint.yml",
+    ".nojekyll",
+    ".npmignore",
+    ".prettierignore",
+    ".prettierrc",
+    ".rubocop.yml",
+    ".rustfmt.toml",
+    ".storybook",
+    ".stylelintrc",
+    ".travis.yml",
+    ".well-known",
 ];
 
 /// Why a file that a log names is written or removed only with the user's permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteRisk {
-    /// Other programs take commands from the file, or from the folder that it is in, and run them.
-    CommandSource {
-        /// The name of that file or folder.
-        name: &'static str,
-    },
+    /// Other programs may take commands from the file, or from the folder that it is in, and run them.
+    CommandSource,
     /// It is outside of the directory that the session's files belong to.
     Outside,
 }
@@ -185,24 +186,32 @@ impl WriteRoot {
         let given = given.filter_map(Path::file_name);
         let real = real.strip_prefix(&self.path).into_iter().flat_map(|below| below.components());
         let real = real.map(Component::as_os_str);
-        let name = given.chain(real.collect::<Vec<_>>()).find_map(command_source)?;
-        Some(WriteRisk::CommandSource { name })
+        let is_risky = given.chain(real.collect::<Vec<_>>()).any(is_command_source);
+        is_risky.then_some(WriteRisk::CommandSource)
     }
 }
 
-/// Returns the entry of [`COMMAND_SOURCES`] that some file system may take for the file name `name`.
-fn command_source(name: &OsStr) -> Option<&'static str> {
-    // macOS ignores these characters in names, Windows dots and spaces at the end, and the rest of a name
-    // from a colon on.
-    let is_ignored = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+/// Returns whether some file system may take `name` for that of a file that other programs run commands from.
+fn is_command_source(name: &OsStr) -> bool {
+    // macOS ignores some of these characters in names, Windows dots and spaces at the end, and the rest of a
+    // name from a colon on.
+    let is_ignored = |c: char| {
+        matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
     let name: String = name.to_string_lossy().chars().filter(|&c| !is_ignored(c)).collect();
     let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
     // In upper case first: two letters have the same upper case as an ASCII letter, but not the same lower
     // case.
     let name = name.to_uppercase().to_lowercase();
-    // The short name that Windows gives `.git`.
-    let name = if name == "git~1" { ".git" } else { &name };
-    COMMAND_SOURCES.iter().find(|source| **source == name).copied()
+    if !name.starts_with('.') {
+        // The short name that Windows gives a hidden file: `git~1`.
+        let is_number = |text: &str| text.len() == 1 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_short = name.len() <= 8 && name.split_once('~').is_some_and(|(_, number)| is_number(number));
+        return is_short || name.ends_with(".code-workspace") || COMMAND_SOURCES.contains(&&*name);
+    }
+    let data = [".json", ".toml", ".yaml", ".yml"].iter().find_map(|end| name.strip_suffix(end));
+    let is_harmless = |name: &str| HARMLESS_HIDDEN.contains(&name);
+    !(is_harmless(&name) || data.is_some_and(is_harmless) || name.starts_with(".env."))
 }
 
 /// Resolves `..` in a path by name alone.
@@ -296,7 +305,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn files_that_other_programs_take_commands_from_are_a_risk() {
+    fn hidden_files_and_other_sources_of_commands_are_a_risk() {
         let world = WriteRootFixture::new();
         let loom = world.at("me/work/loom");
         for folder in [".git/hooks", "gitdir"] {
@@ -308,41 +317,55 @@ mod tests {
         link(".git", "g");
         link("gitdir", ".husky");
         let root = WriteRoot::from_user(Path::new(&loom)).unwrap();
-        for (name, source) in [
-            ("src/a.rs", None),
-            (".gitignore", None),
-            (".github/workflows/a.yml", None),
-            ("git/config", None),
-            (".git", Some(".git")),
-            (".git/config", Some(".git")),
-            (".git/hooks/pre-commit", Some(".git")),
-            ("sub/.GIT/config", Some(".git")),
-            ("git~1/config", Some(".git")),
-            (".git./config", Some(".git")),
-            (".g\u{200c}it/config", Some(".git")),
-            ("g/config", Some(".git")),
-            (".husky/pre-commit", Some(".husky")),
-            (".hu\u{17f}ky/pre-commit", Some(".husky")),
-            (".claude/settings.local.json", Some(".claude")),
-            ("sub/.claude/agents/a.md", Some(".claude")),
-            (".Mcp.json", Some(".mcp.json")),
-            ("sub/.envrc", Some(".envrc")),
-            (".vscode/tasks.json", Some(".vscode")),
-            (".cursor/mcp.json", Some(".cursor")),
-            (".devcontainer/devcontainer.json", Some(".devcontainer")),
-            (".cargo/config.toml", Some(".cargo")),
-            (".mise.toml", Some(".mise.toml")),
-            (".idea/workspace.xml", Some(".idea")),
-            (".gitattributes", Some(".gitattributes")),
-            ("sub/.npmrc", Some(".npmrc")),
-            (".tool-versions", Some(".tool-versions")),
-            ("package.json", None),
-            ("Cargo.toml", None),
-            (".editorconfig", None),
-            (".env", None),
+        for name in [
+            ".git",
+            ".git/config",
+            ".git/hooks/pre-commit",
+            "sub/.GIT/config",
+            "git~1/config",
+            ".git./config",
+            ".g\u{200c}it/config",
+            ".git\u{200b}/config",
+            "g/config",
+            ".husky/pre-commit",
+            ".hu\u{17f}ky/pre-commit",
+            "sub/.claude/agents/a.md",
+            ".Mcp.json",
+            "sub/.envrc",
+            ".vscode/tasks.json",
+            "vscode~1/tasks.json",
+            ".cargo/config.toml",
+            "sub/.npmrc",
+            ".tool-versions",
+            ".eslintrc.js",
+            ".venv/bin/python",
+            "node_modules/.bin/tsc",
+            ".some-tool-of-next-year/config",
+            "loom.code-workspace",
+            "Lefthook.yaml",
+            "opencode.json",
         ] {
-            let risk = source.map(|name| WriteRisk::CommandSource { name });
-            assert_eq!(root.risk(&Path::new(&loom).join(name)), risk, "{name}");
+            assert_eq!(
+                root.risk(&Path::new(&loom).join(name)),
+                Some(WriteRisk::CommandSource),
+                "{name}"
+            );
+        }
+        for name in [
+            "src/a.rs",
+            "git/config",
+            "package.json",
+            "Cargo.toml",
+            "a~b/c~1.txt",
+            ".gitignore",
+            ".github/workflows/a.yml",
+            ".editorconfig",
+            ".env",
+            ".env.local",
+            ".eslintrc.json",
+            ".prettierrc",
+        ] {
+            assert_eq!(root.risk(&Path::new(&loom).join(name)), None, "{name}");
         }
         assert_eq!(root.risk(Path::new(&world.at("me/.ssh/config"))), Some(WriteRisk::Outside));
         assert_eq!(root.risk(&Path::new(&loom).join("../x")), Some(WriteRisk::Outside));

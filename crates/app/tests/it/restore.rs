@@ -155,7 +155,7 @@ fn files_that_make_other_programs_run_commands_need_permission() {
     world.home.session_in(cwd, "s", &notation.replace("[dir]", cwd));
     let plan = plan(&world, RestorePoint::End, &RestoreOptions::default()).unwrap();
     let risks: Vec<_> = plan.files.iter().map(|file| (&*file.label, file.risk)).collect();
-    let risk = WriteRisk::CommandSource { name: ".git" };
+    let risk = WriteRisk::CommandSource;
     assert_eq!(risks, [("a.txt", None), (".git/config", Some(risk))]);
     let receipt = plan.apply(&world.app, false, &[]).unwrap().unwrap();
     assert!(dir.path().join("a.txt").exists() && !dir.path().join(".git").exists());

@@ -51,12 +51,12 @@ pub(crate) struct RestoreArgs {
     #[arg(long, requires = "at")]
     apply: bool,
 
-    /// Also write outside of the project, and files that other programs run commands from
+    /// Also write outside of the project, and files that other programs may run commands from
     ///
     /// The project is the directory that the session worked in, if you are in it or the log is in Claude
-    /// Code's folder for it; with --to, that folder. Other programs run commands from .git, .claude, .vscode,
-    /// .husky, .cargo, .mcp.json, .envrc and the like (SECURITY.md lists them), in any folder. The plan lists
-    /// these files separately.
+    /// Code's folder for it; with --to, that folder. Other programs may run commands from hidden files, such
+    /// as those in .git or .vscode, and from a few others (SECURITY.md lists them), in any folder. The plan
+    /// lists these files separately.
     #[arg(long, requires = "at")]
     outside: bool,
 
@@ -209,7 +209,7 @@ fn report(
     for files in files.chunk_by(|a, b| risk_name(a) == risk_name(b)) {
         let title = match files[0].risk {
             None => title,
-            Some(WriteRisk::CommandSource { .. }) => "Other programs run commands from these",
+            Some(WriteRisk::CommandSource) => "Other programs may run commands from these",
             Some(WriteRisk::Outside) => "Outside of the project",
         };
         writeln!(answer, "{}", page.paint(TextLabel::Title, title))?;
@@ -218,7 +218,7 @@ fn report(
     }
     answer.finish()?;
     for (name, what) in [
-        ("command-source", "that other programs run commands from: --outside --apply writes these too"),
+        ("command-source", "that other programs may run commands from: --outside --apply writes these too"),
         ("outside", "outside of the project: --outside --apply writes there too"),
     ] {
         let count = files.iter().filter(|file| risk_name(file) == Some(name)).count();
@@ -242,7 +242,7 @@ fn report(
 /// The name of a file's risk in JSON.
 fn risk_name(file: &FileRestore) -> Option<&'static str> {
     match file.risk? {
-        WriteRisk::CommandSource { .. } => Some("command-source"),
+        WriteRisk::CommandSource => Some("command-source"),
         WriteRisk::Outside => Some("outside"),
     }
 }

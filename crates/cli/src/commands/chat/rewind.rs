@@ -29,8 +29,8 @@ pub(super) fn rewind(app: &App, log: &Path, prompt: &str, is_dry_run: bool) -> R
     for file in plan.files.iter().filter(differs) {
         let reason = match file.risk {
             None => continue,
-            Some(WriteRisk::CommandSource { .. }) => {
-                "is a file that other programs run commands from".to_owned()
+            Some(WriteRisk::CommandSource) => {
+                "is a file that other programs may run commands from".to_owned()
             }
             Some(WriteRisk::Outside) => {
                 let reason = plan.root.as_ref().err().map(|reason| format!(": {reason}")).unwrap_or_default();
