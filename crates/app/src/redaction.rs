@@ -1,12 +1,13 @@
 //! Masks secrets in everything that is shown or exported. The logs are not changed.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aho_corasick::{AhoCorasick, Input, MatchKind};
 use threadline_edit::{Redactor, rewrite_strings};
 use threadline_entry::write::quote;
 use threadline_entry::{Entry, Kind, LineReader, LogLine, decode, parse_line, project_directory};
@@ -300,12 +301,13 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, AppError> {
 }
 
 /// Directories and user names of the machine that wrote a session.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 struct LocalNames {
-    /// Directories in each of their spellings, longest first.
-    directories: Vec<LocalDirectory>,
-    /// User names in lower case. Names of two letters are replaced only as a part of a path.
-    users: BTreeSet<String>,
+    /// The homes and users that are known, so that those of another text need not be added again.
+    homes: BTreeSet<String>,
+    directories: NameFinder<LocalDirectory>,
+    /// User names, and whether they have two letters only. Those are replaced only as a part of a path.
+    users: NameFinder<bool>,
 }
 
 /// One spelling of a directory.
@@ -327,13 +329,15 @@ impl LocalNames {
     /// Collects the working directories of the lines, and the users whose home directories are named.
     fn of(logs: &[Vec<u8>]) -> Self {
         let mut roots: Vec<String> = Vec::new();
+        let mut known_roots = HashSet::new();
         let mut homes = BTreeMap::new();
         for log in logs {
             each_entry(log, |entry| {
                 if let Some(cwd) = entry.cwd() {
                     homes.extend(homes_in(&cwd).map(|(home, user)| (home.to_owned(), user.to_owned())));
                     let root = project_directory(&cwd);
-                    if !roots.iter().any(|known| known == root) {
+                    if !known_roots.contains(root) {
+                        known_roots.insert(root.to_owned());
                         roots.push(root.to_owned());
                     }
                 }
@@ -344,34 +348,36 @@ impl LocalNames {
             });
         }
         // A folder of the project is named by the project.
-        let all = roots.clone();
-        let is_below = |root: &str, other: &str| {
-            root.strip_prefix(other).is_some_and(|rest| rest.starts_with(['/', '\\']))
+        let is_below = |root: &str| {
+            let mut parents = root.match_indices(['/', '\\']).map(|(at, _)| &root[..at]);
+            parents.any(|parent| known_roots.contains(parent))
         };
-        roots.retain(|root| root.len() > 1 && !all.iter().any(|other| is_below(root, other)));
-        let mut local = Self::default();
+        roots.retain(|root| root.len() > 1 && !is_below(root));
+        let mut directories = Vec::new();
         for (n, root) in roots.iter().enumerate() {
             let number = if n == 0 { String::new() } else { (n + 1).to_string() };
             let (plain, encoded) = (format!("/project{number}"), format!("-project{number}"));
-            local.directories.extend(spellings(root, &plain, &encoded));
+            directories.extend(spellings(root, &plain, &encoded));
         }
-        local.add_homes(homes);
-        local
+        Self::new(directories, homes)
     }
 
-    /// Adds home directories and their users.
-    fn add_homes(&mut self, homes: impl IntoIterator<Item = (String, String)>) {
-        for (home, user) in homes {
-            self.directories.extend(spellings(&home, "~", "-home"));
+    /// Creates the names from directories, and from home directories with their users.
+    fn new(mut directories: Vec<LocalDirectory>, homes: BTreeMap<String, String>) -> Self {
+        let mut users = BTreeSet::new();
+        for (home, user) in &homes {
+            directories.extend(spellings(home, "~", "-home"));
             let user = user.to_ascii_lowercase();
             if user.len() >= 2 && !COMMON_USERS.contains(&&*user) {
-                self.users.insert(user);
+                users.insert(user);
             }
         }
-        // The working directory precedes an equal home directory, since the sort is stable.
-        self.directories.sort_by_key(|directory| std::cmp::Reverse(directory.text.len()));
-        let mut seen = BTreeSet::new();
-        self.directories.retain(|directory| seen.insert(directory.text.clone()));
+        let directories = directories.into_iter().map(|directory| (directory.text.clone(), directory));
+        Self {
+            directories: NameFinder::new(directories),
+            users: NameFinder::new(users.into_iter().map(|user| (user.clone(), user.len() == 2))),
+            homes: homes.into_keys().collect(),
+        }
     }
 
     fn replace(&self, log: &[u8], report: &mut RedactionReport) -> Vec<u8> {
@@ -397,28 +403,34 @@ impl LocalNames {
     /// Replaces the names in a text that is not in the logs, such as stored output, and also the home
     /// directories that only this text names.
     fn replace_elsewhere(&self, text: &str) -> Option<String> {
-        let mut all = self.clone();
-        all.add_homes(homes_in(text).map(|(home, user)| (home.to_owned(), user.to_owned())));
-        all.replace_text(text, &mut RedactionReport::default())
+        let mut report = RedactionReport::default();
+        let clean = self.replace_text(text, &mut report);
+        let unknown = homes_in(text).filter(|(home, _)| !self.homes.contains(*home));
+        let unknown: BTreeMap<String, String> =
+            unknown.map(|(home, user)| (home.to_owned(), user.to_owned())).collect();
+        if unknown.is_empty() {
+            return clean;
+        }
+        let others = Self::new(Vec::new(), unknown);
+        others.replace_text(clean.as_deref().unwrap_or(text), &mut report).or(clean)
     }
 
     fn replace_text(&self, text: &str, report: &mut RedactionReport) -> Option<String> {
-        let mut clean = Replacement::new(text);
-        for directory in &self.directories {
+        let (without_paths, n_paths) = self.directories.replace(text, |directory, before, after| {
             let is_word = |ch: char| is_name_char(ch) || (ch == '-' && !directory.is_encoded);
-            report.paths += clean.replace(&directory.text, &directory.replacement, |before, after| {
-                let is_separate = !directory.text.starts_with(|ch: char| ch.is_ascii_alphanumeric())
-                    && !directory.is_encoded;
-                (is_separate || !before.ends_with(is_name_char)) && !after.starts_with(is_word)
-            });
-        }
-        for user in &self.users {
-            report.names += clean.replace(user, "user", |before, after| {
-                let is_word = !before.ends_with(is_name_char) && !after.starts_with(is_name_char);
-                is_word && (user.len() > 2 || before.ends_with(['/', '\\']))
-            });
-        }
-        clean.changed
+            let is_separate =
+                !directory.text.starts_with(|ch: char| ch.is_ascii_alphanumeric()) && !directory.is_encoded;
+            let is_whole = (is_separate || !before.ends_with(is_name_char)) && !after.starts_with(is_word);
+            is_whole.then_some(&*directory.replacement)
+        });
+        let text = without_paths.as_deref().unwrap_or(text);
+        let (without_names, n_names) = self.users.replace(text, |is_short, before, after| {
+            let is_word = !before.ends_with(is_name_char) && !after.starts_with(is_name_char);
+            (is_word && (!is_short || before.ends_with(['/', '\\']))).then_some("user")
+        });
+        report.paths += n_paths;
+        report.names += n_names;
+        without_names.or(without_paths)
     }
 }
 
@@ -426,40 +438,71 @@ fn is_name_char(ch: char) -> bool {
     ch.is_alphanumeric() || ch == '_'
 }
 
-/// A text in which names are replaced, one after the other.
-struct Replacement<'t> {
-    text: &'t str,
-    /// The text after the replacements so far, if there were any.
-    changed: Option<String>,
-    /// The current text in lower case.
-    lower: String,
+/// Finds any of many names in a text, in any case, in one pass.
+#[derive(Debug)]
+struct NameFinder<T> {
+    /// `None` if there are no names.
+    automaton: Option<AhoCorasick>,
+    /// The names in lower case, each with its value and the longest other name that it begins with.
+    names: Vec<(String, T, Option<usize>)>,
 }
 
-impl<'t> Replacement<'t> {
-    fn new(text: &'t str) -> Self {
-        Self { text, changed: None, lower: text.to_ascii_lowercase() }
+impl<T> NameFinder<T> {
+    /// Creates a finder. Of several values for one name, the first counts.
+    fn new(names: impl IntoIterator<Item = (String, T)>) -> Self {
+        let mut sorted: BTreeMap<String, T> = BTreeMap::new();
+        for (name, value) in names {
+            sorted.entry(name).or_insert(value);
+        }
+        let mut names: Vec<(String, T, Option<usize>)> = Vec::with_capacity(sorted.len());
+        // The names that the current one begins with, shortest first. In sorted order, they precede it.
+        let mut prefixes: Vec<usize> = Vec::new();
+        for (name, value) in sorted {
+            while prefixes.pop_if(|prefix| !name.starts_with(&*names[*prefix].0)).is_some() {}
+            let prefix = prefixes.last().copied();
+            prefixes.push(names.len());
+            names.push((name, value, prefix));
+        }
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .ascii_case_insensitive(true)
+            .build(names.iter().map(|(name, _, _)| name));
+        // The names of a log are shorter than the limits of an automaton; if not, nothing could be replaced.
+        let automaton = automaton.ok().filter(|_| !names.is_empty());
+        Self { automaton, names }
     }
 
-    /// Replaces `from`, which is in lower case, in any case, where `is_whole` accepts the text before and
-    /// after it. Returns the number of replacements.
-    fn replace(&mut self, from: &str, to: &str, is_whole: impl Fn(&str, &str) -> bool) -> usize {
-        let text = self.changed.as_deref().unwrap_or(self.text);
+    /// Replaces the names for which `replacement` returns a text, given the value and the text before and
+    /// after the name. Returns `None` if there are none, and the number of replacements.
+    fn replace<'s>(
+        &'s self,
+        text: &str,
+        replacement: impl Fn(&'s T, &str, &str) -> Option<&'s str>,
+    ) -> (Option<String>, usize) {
+        let Some(automaton) = &self.automaton else { return (None, 0) };
         let mut out = String::new();
-        let (mut done, mut count) = (0, 0);
-        for (at, _) in self.lower.match_indices(from) {
-            let end = at + from.len();
-            if is_whole(&text[..at], &text[end..]) {
-                out.push_str(&text[done..at]);
-                out.push_str(to);
-                (done, count) = (end, count + 1);
+        let (mut done, mut count, mut from) = (0, 0, 0);
+        while let Some(found) = automaton.find(Input::new(text).range(from..)) {
+            let at = found.start();
+            let mut name = Some(found.pattern().as_usize());
+            from = at + text[at..].chars().next().map_or(1, char::len_utf8);
+            // If the longest name is not a whole one, a shorter one may be.
+            while let Some((text_of_name, value, prefix)) = name.map(|name| &self.names[name]) {
+                let end = at + text_of_name.len();
+                if let Some(replacement) = replacement(value, &text[..at], &text[end..]) {
+                    out.push_str(&text[done..at]);
+                    out.push_str(replacement);
+                    (done, count, from) = (end, count + 1, end);
+                    break;
+                }
+                name = *prefix;
             }
         }
-        if count > 0 {
-            out.push_str(&text[done..]);
-            self.lower = out.to_ascii_lowercase();
-            self.changed = Some(out);
+        if count == 0 {
+            return (None, 0);
         }
-        count
+        out.push_str(&text[done..]);
+        (Some(out), count)
     }
 }
 
@@ -550,6 +593,19 @@ torn {"
         assert_eq!(text.lines().count(), 3);
         assert_eq!(report.to_string(), format!("{} local paths, {} user names", report.paths, report.names));
         assert!(report.paths >= 5 && report.names == 2, "{report:?}");
+    }
+
+    #[test]
+    fn of_names_that_begin_alike_the_longest_whole_one_is_found() {
+        let names = ["/a", "/a/b", "/a/b/c", "x"].map(|name| (name.to_owned(), name.to_uppercase()));
+        let finder = NameFinder::new(names);
+        let replaced = |text: &str| {
+            let whole = |_: &String, _: &str, after: &str| !after.starts_with(is_name_char);
+            finder.replace(text, |name, before, after| whole(name, before, after).then_some(name)).0
+        };
+        assert_eq!(replaced("/a/b/c /a/b/cd /A/bc /ab").as_deref(), Some("/A/B/C /A/B/cd /A/bc /ab"));
+        assert_eq!(replaced("nothing"), None);
+        assert_eq!(NameFinder::<()>::new([]).replace("x", |(), _, _| Some("y")), (None, 0));
     }
 
     /// Returns the text of a prompt in a session that worked in `cwd`, for sharing.
