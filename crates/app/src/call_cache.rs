@@ -8,10 +8,10 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use threadline_store::LogFile;
+use threadline_store::{LogFile, read_file, replace_own_file};
 use threadline_usage::ScannedLog;
 
-use crate::figures::{LogVersion, escape, replace_file, unescape};
+use crate::figures::{LogVersion, escape, unescape};
 use crate::usage::source_of;
 
 /// The content of a cache file.
@@ -26,7 +26,7 @@ const END: &[u8] = b"end\n";
 impl CallCache {
     /// Reads a cache file. Returns `None` if it does not exist, has another `key`, or is damaged.
     pub(crate) fn read(file: &Path, key: &str) -> Option<Self> {
-        let bytes = std::fs::read(file).ok()?;
+        let bytes = read_file(file).ok()?;
         let mut logs = HashMap::new();
         let mut at = bytes.strip_prefix(key.as_bytes())?.strip_prefix(b"\n").map(|_| key.len() + 1)?;
         while bytes[at..] != *END {
@@ -68,6 +68,6 @@ impl CallCache {
             out.extend(head.bytes().chain(calls.iter().copied()));
         }
         out.extend(END);
-        replace_file(file, &out)
+        replace_own_file(file, &out)
     }
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use rayon::prelude::*;
-use threadline_store::{LogFile, SessionLogs, SessionPreview};
+use threadline_store::{LogFile, SessionLogs, SessionPreview, read_text_file, replace_own_file};
 use threadline_usage::{CallLedger, Money, PriceBook, ScanOptions, TokenCounts, UsageTotals};
 use threadline_view::{LogCounts, LogTally, SessionCardFigures};
 
@@ -309,7 +309,7 @@ impl FigureCache {
 
     /// Reads a cache file. Returns `None` if it does not exist, has another `key`, or is damaged.
     fn read(file: &Path, key: &str) -> Option<Self> {
-        let text = std::fs::read_to_string(file).ok()?;
+        let text = read_text_file(file).ok()?;
         let mut lines = text.lines();
         if lines.next()? != key {
             return None;
@@ -375,18 +375,7 @@ fn write_cache(
         }
     }
     out.push_str(if is_complete { "end\tcomplete\n" } else { "end\tpartial\n" });
-    replace_file(file, out.as_bytes())
-}
-
-/// Replaces a file, so that no reader sees a part of it.
-pub(crate) fn replace_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let Some(folder) = file.parent() else { return Ok(()) };
-    std::fs::create_dir_all(folder)?;
-    let new = file.with_extension(format!("{}.new", std::process::id()));
-    std::fs::write(&new, bytes)?;
-    std::fs::rename(&new, file).inspect_err(|_| {
-        let _ = std::fs::remove_file(&new);
-    })
+    replace_own_file(file, out.as_bytes())
 }
 
 fn write_figures(figures: &SessionCardFigures) -> String {

@@ -2,13 +2,15 @@
 //! the folders of Claude Code.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use threadline_store::{open_own_file, read_text_file, replace_own_file};
+
 use crate::config::App;
 use crate::error::AppError;
-use crate::figures::{escape, replace_file, unescape};
+use crate::figures::{escape, unescape};
 
 /// The first line of the file.
 const HEADER: &str = "threadline labels 1";
@@ -41,7 +43,7 @@ impl SessionLabels {
     }
 
     fn read(file: &Path) -> io::Result<Self> {
-        let text = match fs::read_to_string(file) {
+        let text = match read_text_file(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             text => text?,
         };
@@ -70,7 +72,7 @@ impl SessionLabels {
             }
             text.push('\n');
         }
-        replace_file(file, text.as_bytes())
+        replace_own_file(file, text.as_bytes())
     }
 }
 
@@ -118,7 +120,7 @@ impl App {
     ) -> Result<SessionLabel, AppError> {
         let file = self.labels_file()?;
         fs::create_dir_all(self.state_dir()?)?;
-        let lock = File::create(file.with_extension("lock"))?;
+        let lock = open_own_file(&file.with_extension("lock"))?;
         lock.lock()?;
         let mut labels = SessionLabels::read(&file).map_err(AppError::read(&file))?;
         let label = labels.0.entry(id.to_owned()).or_default();

@@ -98,7 +98,7 @@ pub use load::{
     LineObserver, LoadedSession, MAX_KEPT_OUTPUT, agent, cwd, kept_output, load_unpriced, logs_below,
     read_agents, read_session,
 };
-pub use operations::OperationError;
+pub use operations::{OperationError, SessionFileCopy};
 pub use overview::{
     OverviewFacts, OverviewOptions, OverviewRange, OverviewReader, PaletteKind, PaletteMatch, ReadOverview,
     RecordFilter, RecordKind, RecordRow, RecordRows,

@@ -1,10 +1,14 @@
 //! Applied operations: list, undo, redo and forget them.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use threadline_store::{
-    Home, Listing, NewOperation, OpError, Operation, Receipt, Reversal, Step, StepAction,
+    FileDigest, FileKind, Home, Listing, NewOperation, OpError, Operation, Receipt, Reversal, Step,
+    StepAction, Visibility,
 };
+use threadline_view::humanize::plural;
 
 use crate::config::App;
 use crate::edit::EditError;
@@ -23,6 +27,29 @@ pub(crate) struct NewReceipt<'a> {
     pub(crate) summary: String,
     /// The command that started it.
     pub(crate) command: &'a [String],
+}
+
+/// A copy of a file of a session, to be put in its place.
+pub struct SessionFileCopy<'a> {
+    /// The place.
+    pub path: PathBuf,
+    /// The content.
+    pub content: Box<dyn Read + 'a>,
+    /// The content of the file that it replaces; `None` if there is no file.
+    pub replaced: Option<FileDigest>,
+    /// The modification time.
+    pub modified: SystemTime,
+}
+
+impl<'a> SessionFileCopy<'a> {
+    fn into_step(self) -> Step<'a> {
+        let Self { path, content, replaced, modified } = self;
+        let action = match replaced {
+            Some(read) => StepAction::Replace { read, content },
+            None => StepAction::Create { content, visibility: Visibility::Private },
+        };
+        Step { kind: FileKind::of(&path), path, action, modified: Some(modified) }
+    }
 }
 
 /// Why an operation could not be found, undone, redone or forgotten.
@@ -55,8 +82,10 @@ impl App {
         for step in &mut steps {
             // A receipt is valid in any working directory.
             step.path = std::path::absolute(&step.path)?;
+            self.store().check_write(&step.path)?;
             if let StepAction::Move { to, .. } = &mut step.action {
                 *to = std::path::absolute(&*to)?;
+                self.store().check_write(to)?;
             }
         }
         let now = jiff::Timestamp::now();
@@ -72,6 +101,42 @@ impl App {
             summary: new.summary,
         };
         Ok(self.operations()?.apply(operation, steps)?)
+    }
+
+    /// Finishes operations that were interrupted, as far as that is possible without their undo or redo. To be
+    /// called before files are read for a change; see [`Operations::finish_interrupted`].
+    ///
+    /// [`Operations::finish_interrupted`]: threadline_store::Operations::finish_interrupted
+    pub fn finish_interrupted_operations(&self) {
+        if let Ok(operations) = self.operations() {
+            operations.finish_interrupted();
+        }
+    }
+
+    /// Puts copies of the files of a session in their place, all or none. Lines that other programs append
+    /// meanwhile stay.
+    ///
+    /// # Errors
+    ///
+    /// If a file exists that the copy is not to replace, if it is not as it was read any more, or if a link
+    /// leads out of the homes. Then nothing is changed.
+    pub fn restore_session(
+        &self,
+        session: &str,
+        home: &Home,
+        files: Vec<SessionFileCopy<'_>>,
+        command: &[String],
+    ) -> Result<Receipt, EditError> {
+        let summary = format!("{} from an archive", plural(files.len() as u64, "file"));
+        let receipt = NewReceipt {
+            operation: Operation::RestoreSession,
+            source: session,
+            target: session,
+            home: Some(home.root()),
+            summary,
+            command,
+        };
+        self.apply_steps(receipt, files.into_iter().map(SessionFileCopy::into_step).collect())
     }
 
     /// Returns the receipts of operations in the homes, newest first, and the errors of those that cannot be

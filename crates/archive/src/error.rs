@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use threadline_app::edit::EditError;
+
 /// An error of the archive. [`ArchiveError::hints`] returns suggestions for the user.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -92,6 +94,15 @@ pub enum ArchiveError {
         /// The path of the file.
         path: String,
     },
+    /// A folder, a link or something else is in the place of a file to restore.
+    #[error("{path} is not a regular file; nothing was written")]
+    NotRegular {
+        /// The path.
+        path: String,
+    },
+    /// The files of a session could not be put in their place.
+    #[error(transparent)]
+    Write(#[from] EditError),
     /// Reading or writing a local file failed; the message contains the path.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -121,6 +132,7 @@ impl ArchiveError {
             Self::NoSession { .. } => "`threadline archive status` lists the archived sessions",
             Self::Ambiguous { .. } => "give more characters of the id",
             Self::Differs { .. } => "move the file away, or use --force to replace it",
+            Self::NotRegular { .. } => "move it away",
             _ => return Vec::new(),
         };
         vec![hint.to_owned()]

@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
+use tempfile::{NamedTempFile, TempPath};
 use threadline_app::{AppError, CallQuery, SessionSource, SourceSelection};
-use threadline_store::read_regular;
+use threadline_store::{create_temporary, open_own_file};
 use threadline_usage::ModelCalls;
 
 use crate::archive::Archive;
@@ -142,7 +143,7 @@ impl Archive {
         let cache = cache.join(&digest(self.location().to_string().as_bytes())[..16]);
         fs::create_dir_all(&cache)?;
         // Another process may fetch at the same time.
-        let lock = File::create(cache.join("lock"))?;
+        let lock = open_own_file(&cache.join("lock"))?;
         lock.lock()?;
         let candidates = match self.database() {
             Some(database) => database.candidates(selection)?,
@@ -204,25 +205,24 @@ impl Archive {
             return database.write_files(files, folder, progress);
         }
         // The pieces by segment, so that each segment is read once.
-        let mut segments: BTreeMap<&str, Vec<(PathBuf, u64, u64, u64)>> = BTreeMap::new();
-        for (name, version) in files {
-            let path = partial(&folder.join(name));
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            private(&path)?.set_len(version.size)?;
+        let mut segments: BTreeMap<&str, Vec<(usize, u64, u64, u64)>> = BTreeMap::new();
+        let mut parts: Vec<TempPath> = Vec::new();
+        for (i, (name, version)) in files.iter().enumerate() {
+            let part = create_part(&folder.join(name))?;
+            part.as_file().set_len(version.size)?;
+            parts.push(part.into_temp_path());
             let mut offset = 0;
             for piece in &version.pieces {
                 let pieces = segments.entry(&piece.segment).or_default();
-                pieces.push((path.clone(), offset, piece.at, piece.length));
+                pieces.push((i, offset, piece.at, piece.length));
                 offset += piece.length;
             }
         }
-        let write = |(digest, pieces): (&&str, &Vec<(PathBuf, u64, u64, u64)>)| {
+        let write = |(digest, pieces): (&&str, &Vec<(usize, u64, u64, u64)>)| {
             let segment = self.segment(digest)?;
-            for (path, offset, at, length) in pieces {
+            for (i, offset, at, length) in pieces {
                 let bytes = segment.bytes(*at, *length).ok_or_else(|| wrong_content(digest))?;
-                let mut file = File::options().write(true).open(path)?;
+                let mut file = File::options().write(true).open(&parts[*i])?;
                 file.seek(SeekFrom::Start(*offset))?;
                 file.write_all(bytes)?;
                 progress(*length);
@@ -230,14 +230,12 @@ impl Archive {
             Ok::<(), ArchiveError>(())
         };
         segments.par_iter().try_for_each(write)?;
-        files.par_iter().try_for_each(|(name, version)| {
-            let path = folder.join(name);
-            let part = partial(&path);
+        files.par_iter().zip(parts).try_for_each(|((name, version), part)| {
             if file_digest(&part)? != version.digest {
                 return Err(wrong_content(name));
             }
             File::options().write(true).open(&part)?.set_modified(copy_time(version))?;
-            Ok(fs::rename(&part, &path)?)
+            Ok(part.persist(folder.join(name)).map_err(|failed| failed.error)?)
         })
     }
 }
@@ -246,20 +244,12 @@ pub(crate) fn wrong_content(name: &str) -> ArchiveError {
     ArchiveError::Damaged { object: name.to_owned(), reason: "its content has another digest".to_owned() }
 }
 
-/// Returns the path of a file that is being written.
-pub(crate) fn partial(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    path.with_file_name(name)
-}
-
-/// Creates a file that only the user can read.
-pub(crate) fn private(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+/// Creates a private file with a random name, which gets the name `path` when it is complete. Creates the
+/// folder if needed.
+pub(crate) fn create_part(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    create_temporary(folder)
 }
 
 /// Returns the time of a copy of this version: that of the original in milliseconds, and a number below that
@@ -316,9 +306,4 @@ fn delete_others(folder: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Returns whether a local file has the content of a version.
-pub(crate) fn has_content(path: &Path, version: &FileVersion) -> io::Result<bool> {
-    Ok(digest(&read_regular(path)?) == version.digest)
 }

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::{fs, io};
 
-use threadline_store::{Home, encode_project};
+use threadline_app::{App, SessionFileCopy};
+use threadline_store::{FileDigest, Home, Receipt, encode_project, open_file, open_regular};
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::level::PrivacyLevel;
 use crate::manifest::{FileVersion, Manifest, Origin};
-use crate::read::{OriginFilter, has_content};
+use crate::read::{OriginFilter, copy_time};
 
 /// An archived session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,8 @@ pub struct RestoreReport {
     pub written: Vec<PathBuf>,
     /// The files that had this content already.
     pub present: Vec<PathBuf>,
+    /// The receipt of the operation; `None` if there was nothing to write.
+    pub receipt: Option<Receipt>,
 }
 
 impl Archive {
@@ -70,14 +74,17 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// If the archive has no such session or is damaged, or if a file exists that differs. Then nothing is
-    /// written.
+    /// If the archive has no such session or is damaged, if a file exists that differs, or if another program
+    /// creates one meanwhile. Then nothing is written.
     pub fn restore(
         &self,
         name: &str,
         filter: &OriginFilter,
         target: &RestoreTarget,
+        app: &App,
+        command: &[String],
     ) -> Result<RestoreReport, ArchiveError> {
+        app.finish_interrupted_operations();
         let manifests = self.manifests(filter)?;
         let (manifest, session) = find(&manifests, name)?;
         let folder = match &target.project {
@@ -85,8 +92,8 @@ impl Archive {
             None => session.folder.clone(),
         };
         let root = target.home.root();
-        let mut files: Vec<(String, &FileVersion)> = Vec::new();
-        let (mut written, mut present) = (Vec::new(), Vec::new());
+        let mut files: Vec<FileToRestore<'_>> = Vec::new();
+        let mut present = Vec::new();
         for name in manifest.files_of(&session.id) {
             let version = &manifest.files[name].current;
             let target_name = match name.strip_prefix(&format!("projects/{}/", session.folder)) {
@@ -94,22 +101,74 @@ impl Archive {
                 None => name.to_owned(),
             };
             let path = root.join(&target_name);
-            let exists = path.symlink_metadata().is_ok();
-            if exists && path.is_file() && has_content(&path, version)? {
+            let replaced = match path.symlink_metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error.into()),
+                Ok(metadata) if !metadata.is_file() => {
+                    return Err(ArchiveError::NotRegular { path: path.display().to_string() });
+                }
+                Ok(_) => Some(FileDigest::read_from(open_regular(&path)?)?),
+            };
+            if replaced.is_some_and(|replaced| replaced.to_hex() == version.digest) {
                 present.push(path);
                 continue;
             }
-            if exists && !target.force {
+            if replaced.is_some() && !target.force {
                 return Err(ArchiveError::Differs { path: path.display().to_string() });
             }
-            written.push(path);
-            files.push((target_name, version));
+            files.push(FileToRestore { name: target_name, path, version, replaced });
         }
-        let files: Vec<(&str, &FileVersion)> =
-            files.iter().map(|(name, version)| (&**name, *version)).collect();
-        self.write_files(&files, root, &|_| ())?;
-        Ok(RestoreReport { session, written, present })
+        // The log comes last: a program that sees it finds all side files in place.
+        files.sort_by_key(|file| is_log(&file.name));
+        let receipt = match files.is_empty() {
+            true => None,
+            false => Some(self.put_in_place(&session.id, &target.home, &files, app, command)?),
+        };
+        let written = files.into_iter().map(|file| file.path).collect();
+        Ok(RestoreReport { session, written, present, receipt })
     }
+
+    /// Reads the files into a private folder, and puts them in their place in one operation.
+    fn put_in_place(
+        &self,
+        session: &str,
+        home: &Home,
+        files: &[FileToRestore<'_>],
+        app: &App,
+        command: &[String],
+    ) -> Result<Receipt, ArchiveError> {
+        let cache = app.config().cache_dir.clone().unwrap_or_else(std::env::temp_dir);
+        fs::create_dir_all(&cache)?;
+        let folder = tempfile::Builder::new().prefix("restore-").tempdir_in(cache)?;
+        let versions: Vec<(&str, &FileVersion)> =
+            files.iter().map(|file| (&*file.name, file.version)).collect();
+        self.write_files(&versions, folder.path(), &|_| ())?;
+        let mut copies = Vec::new();
+        for FileToRestore { name, path, version, replaced } in files {
+            copies.push(SessionFileCopy {
+                path: path.clone(),
+                content: Box::new(open_file(&folder.path().join(name))?),
+                replaced: *replaced,
+                modified: copy_time(version),
+            });
+        }
+        Ok(app.restore_session(session, home, copies, command)?)
+    }
+}
+
+/// An archived file that is not in its place.
+struct FileToRestore<'m> {
+    /// The name below the home.
+    name: String,
+    path: PathBuf,
+    version: &'m FileVersion,
+    /// The content of the file that it replaces; `None` if there is none.
+    replaced: Option<FileDigest>,
+}
+
+/// Returns whether a name below a home is that of a log next to the folder of its session.
+fn is_log(name: &str) -> bool {
+    name.starts_with("projects/") && name.split('/').count() == 3
 }
 
 /// Finds the session with an id that is `name` or begins with it.

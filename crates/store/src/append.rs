@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{FileSystem, RealFileSystem};
 use crate::identity::FileId;
+use crate::private_file::create_temporary;
 use crate::snapshot::FileSnapshot;
 
 /// Why lines could not be appended, or a file could not be created.
@@ -186,12 +187,6 @@ pub fn create_new<L: AsRef<[u8]>>(
         io::Error::new(failed.error.kind(), message)
     })?;
     Ok(())
-}
-
-/// Creates a temporary file in append mode, in the directory where it is to be renamed.
-pub(crate) fn create_temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    tempfile::Builder::new().prefix(".threadline-").suffix(".tmp").append(true).tempfile_in(folder)
 }
 
 /// Joins the lines, with a newline after each.

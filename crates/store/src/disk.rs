@@ -8,6 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use fs_err::OpenOptions;
 
+use crate::regular_file::open_file;
+
 /// Read access to a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
@@ -22,9 +24,11 @@ pub enum Visibility {
 /// [`RealFileSystem`] performs them. Tests wrap it to stop after any call, to fail with a chosen error, to
 /// write only a part, and to let another program write between two calls.
 pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
-    /// Opens a file for reading.
+    /// Opens a regular file for reading.
     fn open(&self, path: &Path) -> io::Result<File> {
-        Ok(fs_err::File::open(path)?.into_parts().0)
+        open_file(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("failed to open file `{}`: {error}", path.display()))
+        })
     }
 
     /// Opens an existing file for reading and appending.

@@ -1,10 +1,11 @@
 //! Homes: the directories where Claude Code stores its sessions.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::id::SessionId;
-use crate::regular_file::real_roots;
+use crate::regular_file::{is_inside, link_error, real_roots};
 
 /// A directory such as `~/.claude`. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +74,28 @@ impl Store {
         &self.roots
     }
 
+    /// Checks that a write to `path`, which is absolute, does not leave the homes through a link, if it is
+    /// below one of them. Of folders that do not exist yet, the first one that exists is checked.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::PermissionDenied`] if a folder is a link to a target outside the homes.
+    pub fn check_write(&self, path: &Path) -> io::Result<()> {
+        for home in &self.homes {
+            let root = std::path::absolute(home.root())?;
+            let below =
+                path.ancestors().skip(1).take_while(|folder| folder.starts_with(&root) && *folder != root);
+            let existing = below.into_iter().find(|folder| folder.symlink_metadata().is_ok());
+            if let Some(folder) = existing
+                && !is_inside(folder, &self.roots)
+                && !is_inside(folder, &real_roots(&root))
+            {
+                return Err(link_error(folder));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the homes.
     pub fn homes(&self) -> &[Home] {
         &self.homes
@@ -94,6 +117,38 @@ mod tests {
         assert_eq!(names, [real.as_path(), &dir.path().join("none")]);
         assert!(store.sessions().found.is_empty());
         assert!(store.sessions().errors.is_empty());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_write_through_a_link_out_of_the_homes_is_refused() {
+        use fs_err::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for folder in ["home/projects/-p", "home/file-history", "else/deep", "other/projects/-q"] {
+            fs_err::create_dir_all(at(folder)).unwrap();
+        }
+        symlink(at("else"), at("home/projects/-out")).unwrap();
+        symlink(at("gone"), at("home/projects/-gone")).unwrap();
+        symlink(at("home/projects/-p"), at("home/projects/-in")).unwrap();
+        symlink(at("other/projects/-q"), at("home/projects/-q")).unwrap();
+        let store = Store::open([at("home"), at("other"), at("new")]);
+        for good in [
+            "home/projects/-p/s.jsonl",
+            "home/projects/-p/s/subagents/a.jsonl",
+            "home/projects/-new/s.jsonl",
+            "home/projects/-in/s.jsonl",
+            "home/projects/-q/s.jsonl",
+            "home/history.jsonl",
+            "new/projects/-p/s.jsonl",
+            "else/deep/file",
+        ] {
+            store.check_write(&at(good)).unwrap();
+        }
+        for bad in ["-out/s.jsonl", "-out/deep/s.jsonl", "-out/new/s.jsonl", "-gone/s.jsonl"] {
+            let error = store.check_write(&at("home/projects").join(bad)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{bad}");
+        }
     }
 
     #[test]

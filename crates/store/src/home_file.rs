@@ -9,6 +9,7 @@ use crate::home::{Home, Store};
 use crate::id::{SessionId, is_plain_name};
 use crate::identity::{FileId, change_time};
 use crate::listing::Listing;
+use crate::private_file::is_private_name;
 
 /// A file of a home that belongs to a session, or the history of all prompts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +117,9 @@ fn add_files(dir: &Path, name: &str, depth: usize, listing: &mut Listing<HomeFil
     for entry in entries {
         let Some(entry) = listing.ok_or_record(entry) else { continue };
         let file_name = entry.file_name();
+        if is_private_name(&file_name) {
+            continue;
+        }
         let name = format!("{name}/{}", file_name.to_string_lossy());
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => add_files(&entry.path(), &name, depth + 1, listing),
@@ -150,6 +154,7 @@ mod tests {
             "projects/-p/a.jsonl",
             "projects/-p/a/subagents/agent-1.jsonl",
             "projects/-p/a/tool-results/b.txt",
+            "projects/-p/a/subagents/.threadline-20260101T000000-abcdef-0.old-before",
             "projects/-p/agent-2.jsonl",
             "projects/-p/agent-2.meta.json",
             "projects/-p/memory.md",

@@ -38,6 +38,7 @@ mod live;
 mod log_file;
 mod op;
 mod preview;
+mod private_file;
 mod project;
 mod prompt;
 mod read;
@@ -45,6 +46,7 @@ mod reference;
 mod regular_file;
 mod session_file;
 mod snapshot;
+mod update;
 mod write_obstacle;
 mod write_root;
 
@@ -68,11 +70,15 @@ pub use op::{
     Operations, RECEIPT_FORMAT, Receipt, ReceiptFile, ReceiptFilter, Reversal, Step, StepAction,
 };
 pub use preview::{PreviewReader, SessionPreview, keep_last_active, preview_all, read_session_preview};
+pub use private_file::{create_temporary, is_private_name, replace_own_file};
 pub use project::{encode_project, folder_matches, worktrees};
 pub use read::{map_blocks, read_chunks, read_log};
 pub use reference::{FindError, SessionCandidate};
-pub use regular_file::{open as open_log, open_regular, read_regular};
+pub use regular_file::{
+    open as open_log, open_file, open_own_file, open_regular, read_file, read_regular, read_text_file,
+};
 pub use session_file::SessionFile;
 pub use snapshot::FileSnapshot;
+pub use update::{FileUpdate, update_file};
 pub use write_obstacle::write_obstacle;
 pub use write_root::{UserContext, WriteRisk, WriteRoot};

@@ -40,6 +40,62 @@ fn open_with_flags(path: &Path, flags: libc::c_int) -> io::Result<File> {
     std::os::unix::fs::OpenOptionsExt::custom_flags(OpenOptions::new().read(true), flags).open(path)
 }
 
+/// Opens the regular file at `path` for reading, also through links. Never blocks. For files that are found by
+/// a fixed name outside of homes: settings, receipts, state and caches.
+///
+/// # Errors
+///
+/// Returns the error of opening the file; [`io::ErrorKind::InvalidInput`] if it is not a regular file.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    let file = open_with_flags(path, libc::O_NONBLOCK | libc::O_NOCTTY)?;
+    #[cfg(not(unix))]
+    let file = File::open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular_error()) }
+}
+
+/// Reads the regular file at `path`, as [`open_file`] opens it.
+///
+/// # Errors
+///
+/// Those of [`open_file`], and of reading.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_file(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads the regular file at `path` as text, as [`open_file`] opens it.
+///
+/// # Errors
+///
+/// Those of [`read_file`], and [`io::ErrorKind::InvalidData`] if it is not UTF-8.
+pub fn read_text_file(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_file(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Opens a file of our own for appending or as a lock, and creates it if needed. Never blocks, and follows no
+/// link.
+///
+/// # Errors
+///
+/// Those of opening the file; [`io::ErrorKind::InvalidInput`] if it is not a regular file.
+pub fn open_own_file(path: &Path) -> io::Result<File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW);
+    }
+    let file = options.open(path).map_err(|error| {
+        io::Error::new(error.kind(), format!("failed to open `{}`: {error}", path.display()))
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular_error()) }
+}
+
 /// Reads the regular file at `path`, as [`open_regular`] opens it.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -151,6 +207,14 @@ mod tests {
             assert_eq!(kind(&at(odd)), Some(io::ErrorKind::InvalidInput), "{odd}");
         }
         assert_eq!(kind(&at("none.jsonl")), Some(io::ErrorKind::NotFound));
+        for odd in ["dir.jsonl", "pipe.jsonl", "zero.jsonl", "link.jsonl"] {
+            assert_eq!(read_file(&at(odd)).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{odd}");
+            assert!(open_own_file(&at(odd)).is_err(), "{odd}");
+        }
+        assert_eq!(read_text_file(&at("good.jsonl")).unwrap(), "{}\n");
+        assert!(open_own_file(&at("good.jsonl")).is_err(), "a lock is no link");
+        open_own_file(&at("log.jsonl")).unwrap();
+        open_own_file(&at("lock")).unwrap();
         assert_eq!(read_regular(&at("good.jsonl")).unwrap(), b"{}\n");
     }
 

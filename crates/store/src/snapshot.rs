@@ -66,7 +66,7 @@ impl FileSnapshot {
 
     /// Returns the digest of the file up to that size; `None` if anything but growth happened since.
     pub fn digest(&self) -> io::Result<Option<FileDigest>> {
-        let mut file = match File::open(&self.path) {
+        let mut file = match regular_file::open_file(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };

@@ -55,7 +55,8 @@ impl PlannedEdit<'_> {
         }
         let [removed, changed, added] = plan.counts();
         let lines_only_added = removed == 0 && changed == 0 && plan.options().target == PlanTarget::KeepOrder;
-        let log = |path: &Path, action| Step { path: path.to_owned(), kind: FileKind::Log, action };
+        let log =
+            |path: &Path, action| Step { path: path.to_owned(), kind: FileKind::Log, action, modified: None };
         let moves = self.path != file.path;
         // The log comes last: a program that sees it finds all side files in place.
         match &plan.options().target {
@@ -144,7 +145,7 @@ impl EditSession {
 /// A step that removes a file; of a link, only the link.
 pub(super) fn remove_step<'a>(path: &Path) -> Step<'a> {
     let action = if path.is_symlink() { StepAction::Unlink } else { StepAction::Remove };
-    Step { path: path.to_owned(), kind: FileKind::of(path), action }
+    Step { path: path.to_owned(), kind: FileKind::of(path), action, modified: None }
 }
 
 /// An action that creates a private file with this content.
@@ -185,7 +186,7 @@ fn side_step<'p>(plan: &'p EditPlan<'_>, side: &'p SideFileOp) -> Result<Step<'p
         }
         SideFileOp::Remove { path } => return Ok(remove_step(path)),
     };
-    Ok(Step { kind: FileKind::of(&path), path, action })
+    Ok(Step { kind: FileKind::of(&path), path, action, modified: None })
 }
 
 /// The content of a side file with the ids of the new session.

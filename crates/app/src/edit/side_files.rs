@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use threadline_edit::{EditDraft, PlanSeed, PlanTarget, SideFileOp, extract_inline_agents};
 use threadline_entry::Kind;
 use threadline_session::{AgentIndex, EntryIndex, IndexVec, SessionFamily, Spawn};
-use threadline_store::{AgentFile, SessionFile, SessionId};
+use threadline_store::{AgentFile, SessionFile, SessionId, is_private_name};
 
 use super::{EditError, EditSession};
 use crate::error::AppError;
@@ -169,7 +169,8 @@ pub(super) fn shared_files(file: &SessionFile) -> Result<Vec<PathBuf>, AppError>
     Ok(found)
 }
 
-/// Returns every file below a folder, in order; none if the folder does not exist. Links are not followed.
+/// Returns every file below a folder, in order; none if the folder does not exist. Links are not followed, and
+/// private files of operations are left out.
 pub(super) fn files_below(dir: &Path) -> Result<Vec<PathBuf>, AppError> {
     let mut files = Vec::new();
     let mut dirs = vec![dir.to_owned()];
@@ -180,6 +181,9 @@ pub(super) fn files_below(dir: &Path) -> Result<Vec<PathBuf>, AppError> {
         };
         for entry in entries {
             let entry = entry?;
+            if is_private_name(&entry.file_name()) {
+                continue;
+            }
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 dirs.push(entry.path());

@@ -9,12 +9,12 @@ use threadline_entry::Millis;
 use threadline_session::{
     ActivityPeriod, ActivityState, CallActivity, LineMark, LogActivity, LogEnding, ToolOutcome,
 };
-use threadline_store::LogFile;
+use threadline_store::{LogFile, read_file, replace_own_file};
 use threadline_usage::byte_codec::{ByteReader, put_number, put_signed, put_text};
 use threadline_usage::{LogSource, Money, ScannedLog, TokenCounts, UsageTotals};
 
 use super::facts::{CallFact, LogFact, MarkFact, OverviewFacts, PeriodFact, SessionFact, UNDATED, UsageFact};
-use crate::figures::{LogVersion, replace_file};
+use crate::figures::LogVersion;
 
 /// Returns the content of a log as bytes.
 pub(super) fn log_bytes(scanned: &ScannedLog, activity: &LogActivity) -> Vec<u8> {
@@ -106,13 +106,13 @@ pub(super) fn write_facts(
         put_text(&mut out, &version.fields());
     }
     put_facts(&mut out, facts);
-    replace_file(file, &out)
+    replace_own_file(file, &out)
 }
 
 /// Reads the merged facts. Returns `None` if there is no cache, if it has another key or is damaged, or if
 /// the logs are not exactly these.
 pub(super) fn read_facts(file: &Path, key: &str, logs: &[&LogFile]) -> Option<OverviewFacts> {
-    let bytes = std::fs::read(file).ok()?;
+    let bytes = read_file(file).ok()?;
     let rest = bytes.strip_prefix(key.as_bytes())?.strip_prefix(b"\n")?;
     let mut rest = ByteReader(rest);
     let versions: HashMap<&Path, String> =

@@ -204,7 +204,7 @@ impl FileRestore {
     /// The step that writes the file.
     pub(super) fn step(&self) -> Result<Step<'_>, RestoreError> {
         let content = || Box::new(self.content.as_deref().unwrap_or_default());
-        let step = |path, action| Step { path, kind: FileKind::Plain, action };
+        let step = |path, action| Step { path, kind: FileKind::Plain, action, modified: None };
         Ok(match self.action {
             RestoreAction::Change => {
                 // The target of a link is changed, and not the link.

@@ -402,3 +402,18 @@ fn a_compressed_session_is_a_new_one_with_the_summary() {
     let short = world.open("one");
     assert!(matches!(short.choose_compression(Vec::new(), None), Err(EditError::Compress(_))));
 }
+
+/// Private files of an operation that was interrupted in the folder of the session.
+#[test]
+fn private_files_of_an_interrupted_operation_are_not_side_files() {
+    let world = World::new();
+    world.session_with_side_files("loom");
+    let n_files = world.open("loom").delete().unwrap().files().len();
+    let folder = format!("projects/-home-ada-loom/{}", session_uuid("loom"));
+    for name in ["0.old-before", "1.new-before", "2.exchanged"] {
+        let name = format!(".threadline-20261117T000000-abcdef-{name}");
+        world.home.file(format!("{folder}/subagents/{name}"), "{}\n");
+        world.home.file(format!("{folder}/tool-results/{name}"), "x");
+    }
+    assert_eq!(world.open("loom").delete().unwrap().files().len(), n_files);
+}

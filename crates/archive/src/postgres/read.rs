@@ -1,11 +1,11 @@
 //! Reads files from the database.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
 
 use crate::digest::hex_digits;
 use crate::error::ArchiveError;
@@ -14,7 +14,7 @@ use crate::postgres::connection::{DatabaseResult as _, PostgresArchive};
 use crate::postgres::copy_format::CopyReader;
 use crate::postgres::derive::lost;
 use crate::postgres::stored_file::{StoredHome, homes, manifests, row_id};
-use crate::read::{OriginFilter, copy_time, partial, private, wrong_content};
+use crate::read::{OriginFilter, copy_time, create_part, wrong_content};
 
 /// The number of files that one statement reads.
 const FILES_PER_STATEMENT: usize = 256;
@@ -52,11 +52,7 @@ impl PostgresArchive {
             let mut targets = BTreeMap::new();
             for (name, version) in files {
                 let id = row_id(version).ok_or_else(|| wrong_content(name))?;
-                let path = folder.join(name);
-                if let Some(parent) = path.parent() {
-                    fs::create_dir_all(parent)?;
-                }
-                let file = private(&partial(&path))?;
+                let file = create_part(&folder.join(name))?;
                 targets.insert(id, FileTarget { name, file, left: version.size, hash: Sha256::new() });
             }
             let ids: Vec<i64> = targets.keys().copied().collect();
@@ -121,7 +117,7 @@ pub(super) struct ContentRow<'r> {
 /// A file that is being written.
 struct FileTarget<'n> {
     name: &'n str,
-    file: File,
+    file: NamedTempFile,
     left: u64,
     hash: Sha256,
 }
@@ -132,7 +128,8 @@ impl FileTarget<'_> {
         if self.left > 0 || hex_digits(self.hash) != version.digest {
             return Err(wrong_content(self.name));
         }
-        self.file.set_modified(copy_time(version))?;
-        Ok(fs::rename(partial(path), path)?)
+        self.file.as_file().set_modified(copy_time(version))?;
+        self.file.persist(path).map_err(|failed| failed.error)?;
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::segment::SEGMENTS;
 use crate::tests::Setup;
 use crate::tests::source_home::{LOG, SESSION, far_future, files_below, text};
-use crate::{ArchiveError, KeyFile, OriginFilter};
+use crate::{ArchiveError, KeyFile};
 
 #[test]
 fn an_encrypted_archive_does_everything_that_another_does() {
@@ -25,8 +25,7 @@ fn an_encrypted_archive_does_everything_that_another_does() {
     assert!(setup.archive().collect_garbage(far_future()).unwrap().joined > 16);
     assert_eq!(setup.archive().verify(&|| ()).unwrap().damaged, [""; 0]);
     fs::remove_file(setup.home().join(LOG)).unwrap();
-    let target = setup.restore_target();
-    setup.archive().restore(SESSION, &OriginFilter::default(), &target).unwrap();
+    setup.restore_from(&setup.archive(), false).unwrap();
     assert_eq!(fs::read_to_string(setup.home().join(LOG)).unwrap(), text(LOG, 69));
     setup.archive().remove(SESSION).unwrap();
     for home in setup.fetch() {

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
-use threadline_app::{SessionSource as _, SourceSelection};
+use threadline_app::{App, AppConfig, SessionSource as _, SourceSelection};
 use threadline_secret::Rules;
 use threadline_store::{Home, Store};
 
-use crate::{Archive, ArchiveError, Origin, PrivacyLevel, PushOptions, PushReport, RestoreTarget};
+use crate::{
+    Archive, ArchiveError, Origin, OriginFilter, PrivacyLevel, PushOptions, PushReport, RestoreReport,
+    RestoreTarget,
+};
 
 pub(crate) const SESSION: &str = "0b5b3a5e-0000-4000-8000-000000000001";
 pub(crate) const LOG: &str = "projects/-p/0b5b3a5e-0000-4000-8000-000000000001.jsonl";
@@ -84,6 +87,26 @@ impl SourceHome {
     /// Fetches sessions into a cache. Returns its homes.
     pub(crate) fn fetch_from(&self, archive: &Archive, selection: &SourceSelection) -> Vec<PathBuf> {
         archive.fetch(selection, &self.dir.path().join("cache"), &|_| ()).unwrap()
+    }
+
+    /// Returns the application for the home.
+    pub(crate) fn app(&self) -> App {
+        self.app_at(self.home())
+    }
+
+    pub(crate) fn app_at(&self, home: PathBuf) -> App {
+        App::new(AppConfig {
+            homes: vec![home],
+            state_dir: Some(self.dir.path().join("state")),
+            cache_dir: Some(self.dir.path().join("cache")),
+            ..AppConfig::default()
+        })
+    }
+
+    /// Restores a session into the home.
+    pub(crate) fn restore_from(&self, archive: &Archive, force: bool) -> Result<RestoreReport, ArchiveError> {
+        let target = RestoreTarget { force, ..self.restore_target() };
+        archive.restore(SESSION, &OriginFilter::default(), &target, &self.app(), &[])
     }
 
     /// Returns the home itself as the place to restore a session to.

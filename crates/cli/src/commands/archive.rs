@@ -79,6 +79,10 @@ fn open(cx: &Context) -> Result<Archive, CommandError> {
 
 impl From<ArchiveError> for CommandError {
     fn from(error: ArchiveError) -> Self {
+        let error = match error {
+            ArchiveError::Write(error) => return error.into(),
+            error => error,
+        };
         let hints = error.hints();
         hints.into_iter().fold(Self::new(error.to_string()), Self::hint)
     }

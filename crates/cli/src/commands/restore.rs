@@ -66,6 +66,9 @@ pub(crate) struct RestoreArgs {
 }
 
 pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, CommandError> {
+    if args.apply {
+        cx.app.finish_interrupted_operations();
+    }
     let file = cx.app.find(&args.session)?;
     let family = threadline_app::load_unpriced(&file)?.complete()?.family;
     let history = FileHistory::of(&family);

@@ -16,6 +16,7 @@ use super::version::{ContentMatch, Version, match_open_file};
 use super::{OpError, ReceiptFile};
 use crate::append::{is_incomplete_at, line_start, wait_for_newline, write_lines};
 use crate::disk::{Visibility, write_all};
+use crate::regular_file::read_file;
 
 impl Executor<'_> {
     /// Returns whether the lines of an append can be added or removed.
@@ -47,7 +48,7 @@ impl Executor<'_> {
         if let Some(range) = self.partial.get(&i) {
             return Ok(Ok(Some(*range)));
         }
-        let lines = match fs_err::read(self.lines_path(i)) {
+        let lines = match read_file(&self.lines_path(i)) {
             Ok(lines) => lines,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // A receipt of format 1: the digest is that of the whole file.
@@ -84,7 +85,7 @@ impl Executor<'_> {
 
     /// Appends the operation's lines in one write.
     pub(super) fn append(&mut self, i: usize, file: &ReceiptFile) -> Result<(), OpError> {
-        let added = fs_err::read(self.lines_path(i))?;
+        let added = read_file(&self.lines_path(i))?;
         // A program may have written to the log that an undo displaced.
         let kept = self.backup_path(i, file, Slot::Version(Version::After));
         if self.fs.metadata(&kept)?.is_some()

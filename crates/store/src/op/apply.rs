@@ -1,7 +1,7 @@
 //! Applies an operation: writes the receipt, stages new content, changes the files.
 
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::error::changed;
 use super::executor::Executor;
@@ -89,6 +89,7 @@ impl Operations {
         let result = self.stage(&mut receipt, steps, &executor).and_then(|()| {
             self.set_state(&mut receipt, OperationState::Applying)?;
             self.switch_to(&mut receipt, Version::After, true, &mut executor)?;
+            executor.set_times(&receipt, Version::After)?;
             self.set_state(&mut receipt, OperationState::Done)
         });
         match result {
@@ -101,7 +102,6 @@ impl Operations {
     fn receipt_file(&self, i: usize, step: &Step<'_>) -> Result<ReceiptFile, OpError> {
         let metadata = self.fs.metadata(&step.path)?;
         let modified = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
-        let modified = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
         let (action, target, read) = match &step.action {
             StepAction::Create { .. } => (FileAction::Create, None, None),
             StepAction::Replace { read, .. } => (FileAction::Replace, None, Some(*read)),
@@ -123,9 +123,10 @@ impl Operations {
             backup: has_backup.then(|| format!("{i}.before")),
             length_before: None,
             sha256_before: None,
-            modified_before: modified.and_then(|modified| i64::try_from(modified.as_millis()).ok()),
+            modified_before: modified.and_then(millis),
             length_after: None,
             sha256_after: None,
+            modified_after: step.modified.and_then(millis),
         };
         if let Some(read) = read {
             file.set_before(read);
@@ -239,7 +240,7 @@ impl Operations {
         if !skipped.is_empty() {
             return Err(OpError::Changed { files: skipped });
         }
-        executor.set_times(receipt)?;
+        executor.set_times(receipt, Version::Before)?;
         self.abandon(receipt)?;
         Ok(switched.files)
     }
@@ -280,6 +281,11 @@ pub(super) struct Switched {
     pub(super) files: usize,
     /// The files that have neither version, and were not changed.
     pub(super) skipped: Vec<ChangedFile>,
+}
+
+/// A time in milliseconds since 1970.
+fn millis(time: SystemTime) -> Option<i64> {
+    i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }
 
 /// The folders above a file that do not exist, topmost first.

@@ -15,6 +15,20 @@ impl Operations {
         self.discard(&receipt.id)
     }
 
+    /// Finishes operations that were interrupted, as far as that is possible without their undo or redo: files
+    /// and lines of other programs that have a private name get their place. To be called before files are
+    /// read for a plan, since it changes them.
+    ///
+    /// Does nothing while another operation runs. Errors are left for the undo of that operation to report.
+    pub fn finish_interrupted(&self) {
+        let is_interrupted = |receipt: &Receipt| receipt.state.is_interrupted();
+        if self.dir.is_dir() && self.list().found.iter().any(is_interrupted) && self.can_lock() {
+            if let Ok(_lock) = self.lock() {
+                self.clean_up();
+            }
+        }
+    }
+
     /// Finishes interrupted operations: lines of other programs are copied, and the private files
     /// of operations that changed nothing are removed. Errors are left for the undo of that operation to
     /// report.
@@ -23,9 +37,11 @@ impl Operations {
             // A folder without a receipt: the process ended before it was written, or after it was removed.
             let is_ours = |name: &str| name == receipt::NEW_FILE || name.ends_with(".lines");
             let folder = entry.path();
-            let only_ours = fs_err::read_dir(&folder).is_ok_and(|mut entries| {
-                entries.all(|entry| entry.is_ok_and(|entry| entry.file_name().to_str().is_some_and(is_ours)))
-            });
+            let only_ours = entry.file_type().is_ok_and(|kind| kind.is_dir())
+                && fs_err::read_dir(&folder).is_ok_and(|mut entries| {
+                    entries
+                        .all(|entry| entry.is_ok_and(|entry| entry.file_name().to_str().is_some_and(is_ours)))
+                });
             if only_ours {
                 drop(self.discard(&entry.file_name().to_string_lossy()));
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::disk::is_absence;
+use crate::regular_file::open_file;
 
 /// The length of a file and the SHA-256 of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +25,13 @@ impl FileDigest {
 
     /// Computes the digest of a file; `None` if it does not exist.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
-        match fs_err::File::open(path) {
-            Err(error) if is_absence(error.kind()) => Ok(None),
-            file => Self::read_from(file?).map(Some),
+        match open_file(path) {
+            Err(error) if is_absence(error.kind()) && !path.exists() => Ok(None),
+            Err(error) => {
+                let message = format!("failed to open file `{}`: {error}", path.display());
+                Err(io::Error::new(error.kind(), message))
+            }
+            Ok(file) => Self::read_from(file).map(Some),
         }
     }
 
@@ -37,7 +42,8 @@ impl FileDigest {
         Ok(content.digest())
     }
 
-    pub(super) fn to_hex(self) -> String {
+    /// Returns the SHA-256 in hexadecimal digits.
+    pub fn to_hex(self) -> String {
         self.sha256.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 

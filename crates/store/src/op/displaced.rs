@@ -172,8 +172,8 @@ impl Executor<'_> {
             }
             quiet = if now == lengths { quiet + 1 } else { 0 };
             let is_open = || {
-                let mut files = displaced.iter().filter_map(|file| fs_err::metadata(&file.path).ok());
-                files.any(|file| self.fs.is_written_elsewhere(&file))
+                let files = displaced.iter().filter_map(|file| self.fs.metadata(&file.path).ok().flatten());
+                files.into_iter().any(|file| self.fs.is_written_elsewhere(&file))
             };
             if quiet >= QUIET_POLLS_WHILE_OPEN || quiet > 0 && !is_open() {
                 for displaced in displaced.iter_mut().filter(|displaced| displaced.grows) {

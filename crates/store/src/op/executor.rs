@@ -28,6 +28,7 @@ use super::version::{Version, is_metadata_of, version_file};
 use super::{FileAction, OpError, OperationState, Receipt, ReceiptFile};
 use crate::append::lock;
 use crate::disk::{FileSystem, Visibility, create_folders, write_all};
+use crate::private_file::PRIVATE_PREFIX;
 
 /// Buffer size of copies.
 const CHUNK: usize = 1 << 18;
@@ -66,7 +67,7 @@ impl<'a> Executor<'a> {
 impl Executor<'_> {
     /// The path of a private file.
     pub(super) fn private_path(&self, path: &Path, i: usize, kind: &str) -> PathBuf {
-        path.with_file_name(format!(".threadline-{}-{i}.{kind}", self.id))
+        path.with_file_name(format!("{PRIVATE_PREFIX}{}-{i}.{kind}", self.id))
     }
 
     /// The path of the staged content of a version; `None` if no file exists in that version.
@@ -183,18 +184,24 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Restores the modification time of files that have their previous length again, where the system allows
-    /// it.
-    pub(super) fn set_times(&self, receipt: &Receipt) -> Result<(), OpError> {
+    /// Sets the modification time of files that have version `version`, and nothing after it, to that of the
+    /// version, where it is known and the system allows it.
+    pub(super) fn set_times(&self, receipt: &Receipt, version: Version) -> Result<(), OpError> {
         for file in &receipt.files {
-            let Some(millis) = file.modified_before.and_then(|millis| u64::try_from(millis).ok()) else {
-                continue;
+            let (path, millis, length) = match version {
+                Version::Before => (Some(&*file.path), file.modified_before, file.length_before),
+                Version::After => {
+                    let path = version_file(file, version).map(|version| version.path);
+                    (path, file.modified_after, file.length_after)
+                }
             };
-            if let Some(metadata) = self.fs.metadata(&file.path)?
+            let millis = millis.and_then(|millis| u64::try_from(millis).ok());
+            let (Some(path), Some(millis)) = (path, millis) else { continue };
+            if let Some(metadata) = self.fs.metadata(path)?
                 && metadata.is_file()
-                && Some(metadata.len()) == file.length_before
+                && Some(metadata.len()) == length
             {
-                match self.fs.set_modified(&file.path, UNIX_EPOCH + Duration::from_millis(millis)) {
+                match self.fs.set_modified(path, UNIX_EPOCH + Duration::from_millis(millis)) {
                     // Only the owner may set it. The content is right, so the operation has not failed.
                     Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                     set => set?,

@@ -70,6 +70,8 @@ named_enum! {
         Repair = "repair",
         /// Writes files of a project as they were at a prompt.
         Restore = "restore",
+        /// Puts the files of an archived session in their place.
+        RestoreSession = "restore-session",
         /// Removes tool calls, thinking and other content.
         Strip = "strip",
         /// Adds a tag.

@@ -10,6 +10,7 @@ use super::executor::Executor;
 use super::receipt::{self, Receipt};
 use super::{OpError, OperationState};
 use crate::disk::{FileSystem, RealFileSystem, Visibility, create_folders};
+use crate::regular_file::open_own_file;
 
 /// Number of attempts to get the lock while another operation is running.
 const LOCK_ATTEMPTS: usize = 300;
@@ -153,11 +154,19 @@ impl Operations {
         receipt.write(&*self.fs, &self.folder(&receipt.id))
     }
 
+    /// Whether no other operation runs at the moment.
+    pub(super) fn can_lock(&self) -> bool {
+        open_own_file(&self.lock_path()).is_ok_and(|file| file.try_lock().is_ok())
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.dir.with_extension("lock")
+    }
+
     /// Waits for the lock that lets one operation of a user run at a time.
     pub(super) fn lock(&self) -> Result<File, OpError> {
         create_folders(&*self.fs, &self.dir, Visibility::Private)?;
-        let path = self.dir.with_extension("lock");
-        let file = fs_err::OpenOptions::new().create(true).append(true).open(path)?.into_parts().0;
+        let file = open_own_file(&self.lock_path())?;
         for _ in 0..LOCK_ATTEMPTS {
             match file.try_lock() {
                 Ok(()) => return Ok(file),

@@ -8,12 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::version::Version;
 use super::{FileAction, FileDigest, OpError, Operation, OperationState};
 use crate::disk::{FileSystem, Visibility, write_all};
+use crate::regular_file::read_file;
 
 /// The name of a receipt in its folder.
 pub(super) const FILE: &str = "receipt.json";
 
 /// The name of a receipt that is being written.
 pub(super) const NEW_FILE: &str = "receipt.new";
+
+/// The largest number of an operation or an undo: the next one is counted from it.
+const MAX_ORDER: u64 = u64::MAX / 2;
 
 /// The format that receipts are written in. Those of format 1 have no number.
 pub const RECEIPT_FORMAT: u32 = 2;
@@ -85,6 +89,9 @@ pub struct ReceiptFile {
     pub length_after: Option<u64>,
     /// The SHA-256 of its new content, in hexadecimal digits.
     pub sha256_after: Option<String>,
+    /// Its new modification time, in milliseconds since 1970, if the operation sets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified_after: Option<i64>,
 }
 
 impl ReceiptFile {
@@ -138,8 +145,13 @@ impl Receipt {
     /// Reads the receipt in an operation's folder, of this format or an earlier one.
     pub(super) fn read(folder: &Path) -> Result<Self, OpError> {
         let path = folder.join(FILE);
-        let bytes = fs_err::read(&path)?;
+        // The files in the folder are removed with the receipt, so it is not followed elsewhere.
+        if !folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            let why = "its folder is not a folder, or a link to one".to_owned();
+            return Err(OpError::BadReceipt { path, why });
+        }
         let bad = |why: String| OpError::BadReceipt { path: path.clone(), why };
+        let bytes = read_file(&path).map_err(|error| bad(error.to_string()))?;
         let header: Header = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
         if header.format > RECEIPT_FORMAT {
             let why =
@@ -147,6 +159,9 @@ impl Receipt {
             return Err(bad(why));
         }
         let mut receipt: Self = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+        if receipt.apply_order.max(receipt.undo_order) > MAX_ORDER {
+            return Err(bad("its order is out of range".to_owned()));
+        }
         // The name of the folder is the id. A path in the receipt is not trusted.
         if folder.file_name().is_none_or(|name| name != &*receipt.id) {
             return Err(bad(format!("it is for operation `{}`", receipt.id)));

@@ -126,8 +126,8 @@ impl Operations {
         self.set_state(receipt, intermediate)?;
         let switched = self.switch_to(receipt, to, false, executor)?;
         executor.clear_staged(receipt, true)?;
+        executor.set_times(receipt, to)?;
         if to == Version::Before {
-            executor.set_times(receipt)?;
             self.remove_created_folders(receipt);
         }
         self.set_state(receipt, end)?;

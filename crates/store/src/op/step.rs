@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::{FileDigest, OpError};
 use crate::disk::Visibility;
@@ -14,6 +15,8 @@ pub struct Step<'a> {
     pub kind: FileKind,
     /// The change.
     pub action: StepAction<'a>,
+    /// The modification time that the new file gets; the current time if `None`.
+    pub modified: Option<SystemTime>,
 }
 
 impl Step<'_> {

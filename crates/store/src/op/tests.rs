@@ -56,7 +56,7 @@ impl World {
             create(self.at("home/s1/made/deep"), "made"),
             replace(self.at("home/replaced.jsonl"), "old\n", "new\n"),
             append(self.at("home/appended.jsonl"), "line\ntorn", "more"),
-            Step { path: self.at("home/s1/removed"), kind: FileKind::Plain, action: StepAction::Remove },
+            remove(self.at("home/s1/removed")),
         ];
         if torn {
             // This cannot be done: the file is there.
@@ -69,18 +69,22 @@ impl World {
 fn create(path: PathBuf, text: &'static str) -> Step<'static> {
     let content = Box::new(Cursor::new(text));
     let action = StepAction::Create { content, visibility: Visibility::Private };
-    Step { kind: FileKind::of(&path), path, action }
+    Step { kind: FileKind::of(&path), path, action, modified: None }
 }
 
 fn replace(path: PathBuf, read: &str, text: &'static str) -> Step<'static> {
     let read = FileDigest::of(read.as_bytes());
     let action = StepAction::Replace { read, content: Box::new(Cursor::new(text)) };
-    Step { kind: FileKind::of(&path), path, action }
+    Step { kind: FileKind::of(&path), path, action, modified: None }
+}
+
+fn remove(path: PathBuf) -> Step<'static> {
+    Step { path, kind: FileKind::Plain, action: StepAction::Remove, modified: None }
 }
 
 fn append(path: PathBuf, read: &str, line: &str) -> Step<'static> {
     let action = StepAction::Append { read: FileDigest::of(read.as_bytes()), lines: vec![line.to_owned()] };
-    Step { kind: FileKind::Log, path, action }
+    Step { kind: FileKind::Log, path, action, modified: None }
 }
 
 fn add(path: &Path, text: &str) {
@@ -196,8 +200,10 @@ fn a_file_that_appears_meanwhile_is_not_removed_by_the_roll_back() {
         let path = world.at("home/new.txt");
         let content = Box::new(Meanwhile(path.clone(), theirs));
         let action = StepAction::Create { content, visibility: Visibility::Shared };
-        let steps =
-            vec![create(world.at("home/first"), "first"), Step { path, kind: FileKind::Plain, action }];
+        let steps = vec![
+            create(world.at("home/first"), "first"),
+            Step { path, kind: FileKind::Plain, action, modified: None },
+        ];
         let failed = world.operations.apply(operation("a"), steps).unwrap_err();
         assert!(matches!(failed, OpError::NotDone { .. }), "{failed:?}");
         assert_eq!(world.files(), [("home/new.txt".to_owned(), theirs.to_owned())]);
@@ -302,7 +308,8 @@ fn a_link_is_removed_and_not_the_file_that_it_names() {
     fs_err::create_dir_all(world.at("home")).unwrap();
     let link = world.at("home/s.jsonl");
     fs_err::os::unix::fs::symlink(&outside, &link).unwrap();
-    let step = Step { path: link.clone(), kind: FileKind::Log, action: StepAction::Unlink };
+    let action = StepAction::Unlink;
+    let step = Step { path: link.clone(), kind: FileKind::Log, action, modified: None };
     let done = world.operations.apply(operation("a"), vec![step]).unwrap();
     assert!(!link.is_symlink() && outside.exists());
     world.operations.undo(&done, false).unwrap();

@@ -30,7 +30,7 @@ fn replace(operations: &Operations, path: &Path, edit: impl FnOnce(&str) -> Stri
         home: None,
         summary: String::new(),
     };
-    let step = Step { path: snapshot.path().to_owned(), kind: FileKind::Log, action };
+    let step = Step { path: snapshot.path().to_owned(), kind: FileKind::Log, action, modified: None };
     let done = operations.apply(operation, vec![step]).unwrap();
     operations.forget(&done).unwrap();
 }

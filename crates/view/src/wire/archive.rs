@@ -48,6 +48,7 @@ pub struct ArchiveRestoreObject<'a> {
     pub level: &'static str,
     pub written: &'a [PathBuf],
     pub present: &'a [PathBuf],
+    pub receipt: Option<&'a str>,
 }
 
 /// The result of `archive verify`.

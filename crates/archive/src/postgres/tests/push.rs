@@ -78,8 +78,7 @@ fn deleted_sessions_come_back_and_removed_ones_stay_away() {
     fs::remove_dir_all(setup.home().join("projects/-p")).unwrap();
     fs::remove_dir_all(setup.home().join("file-history")).unwrap();
     setup.push();
-    let target = setup.restore_target();
-    let report = setup.archive().restore(&SESSION[..36], &OriginFilter::default(), &target).unwrap();
+    let report = setup.restore_from(&setup.archive(), false).unwrap();
     assert_eq!((report.written.len(), report.present.len()), (4, 0));
     assert_eq!(files_below(&setup.home()), before);
     setup.push_to(&setup.archive(), "desktop").unwrap();

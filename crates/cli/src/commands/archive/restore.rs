@@ -7,12 +7,13 @@ use threadline_term::visible;
 use threadline_view::humanize::plural;
 use threadline_view::wire::ArchiveRestoreObject;
 
+use crate::commands::edit::command_line;
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
 /// Put an archived session back in its place, byte for byte
 ///
-/// If a file exists and differs, nothing is written; --force replaces it.
+/// If a file exists and differs, nothing is written; --force replaces it. `threadline op undo` reverts this.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
     /// Session id, or the beginning of it
@@ -35,7 +36,8 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     let project = args.to.as_ref().map(std::path::absolute).transpose()?;
     let target = RestoreTarget { home: home.clone(), project, force: args.force };
     let filter = OriginFilter { machine: cx.source.machine.clone(), user: cx.source.user.clone() };
-    let report = archive.restore(&args.session, &filter, &target)?;
+    let report = archive.restore(&args.session, &filter, &target, &cx.app, &command_line())?;
+    let receipt = report.receipt.as_ref().map(|receipt| &*receipt.id);
     let level = report.session.level;
     let mut answer = cx.ui.output();
     if cx.json {
@@ -45,6 +47,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
             level: level.name(),
             written: &report.written,
             present: &report.present,
+            receipt,
         })?;
     } else if report.written.is_empty() {
         writeln!(answer, "{}: every file is in its place already", visible(&report.session.id))?;
@@ -56,6 +59,9 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
         writeln!(answer, "{}: {files} restored", visible(&report.session.id))?;
     }
     answer.finish()?;
+    if let Some(receipt) = receipt {
+        cx.ui.note(&format!("undo: `threadline op undo {receipt}`"));
+    }
     match level {
         PrivacyLevel::Full => {}
         PrivacyLevel::Redacted => cx.ui.warn("the archived copy is redacted: secrets in it were replaced"),

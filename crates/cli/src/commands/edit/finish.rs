@@ -13,6 +13,8 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// Opens the session that `needle` names.
 pub(super) fn open(cx: &Context, needle: &str) -> Result<EditSession, CommandError> {
+    // A file of an interrupted operation may have a private name.
+    cx.app.finish_interrupted_operations();
     Ok(cx.app.open_for_edit(cx.app.find(needle)?)?)
 }
 

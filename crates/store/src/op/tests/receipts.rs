@@ -153,7 +153,19 @@ fn hand_written(world: &World, id: &str, operation: &str, state: &str, action: &
 
 #[test]
 fn every_name_is_read_and_written_as_it_was() {
-    let all = ["clone", "compress", "delete", "move", "redact", "repair", "restore", "strip", "tag", "title"];
+    let all = [
+        "clone",
+        "compress",
+        "delete",
+        "move",
+        "redact",
+        "repair",
+        "restore",
+        "restore-session",
+        "strip",
+        "tag",
+        "title",
+    ];
     assert_eq!(Operation::ALL.iter().map(|operation| operation.name()).collect::<Vec<_>>(), all);
     for name in all {
         let world = World::new();
@@ -210,4 +222,36 @@ fn an_interrupted_operation_is_found_first() {
         assert_eq!(world.operations.find("last").unwrap().id, "2", "{state}");
         assert_eq!(world.operations.find_undone("last").unwrap().id, "2", "{state}");
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_to_a_folder_elsewhere_is_no_receipt() {
+    let world = World::new();
+    hand_written(&world, "a", "strip", "done", "create");
+    let (folder, elsewhere) = (world.at("state/operations/a"), world.at("elsewhere/a"));
+    fs_err::create_dir(world.at("elsewhere")).unwrap();
+    fs_err::rename(&folder, &elsewhere).unwrap();
+    fs_err::write(elsewhere.join("mine"), "m").unwrap();
+    let receipt = Receipt::read(&elsewhere).unwrap();
+    fs_err::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
+    let listing = world.operations.list();
+    assert_eq!((listing.found.len(), listing.errors.len()), (0, 1));
+    assert!(matches!(world.operations.forget(&receipt), Err(OpError::BadReceipt { .. })));
+    fs_err::remove_file(elsewhere.join(receipt::FILE)).unwrap();
+    world.operations.apply(operation("b"), vec![create(world.at("home/b"), "")]).unwrap();
+    assert!(elsewhere.join("mine").exists());
+}
+
+#[test]
+fn a_receipt_whose_order_cannot_be_continued_is_refused() {
+    let world = World::new();
+    hand_written(&world, "a", "strip", "done", "create");
+    let path = world.at("state/operations/a/receipt.json");
+    let text = fs_err::read_to_string(&path).unwrap();
+    let text = text.replacen('{', &format!("{{\"apply_order\": {},", u64::MAX), 1);
+    fs_err::write(&path, text).unwrap();
+    assert!(matches!(world.operations.find("a"), Err(OpError::BadReceipt { .. })));
+    let done = world.operations.apply(operation("b"), vec![create(world.at("home/b"), "")]).unwrap();
+    assert_eq!(done.apply_order, 1);
 }
