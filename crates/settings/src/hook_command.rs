@@ -76,14 +76,15 @@ impl HookCommand {
         Ok(if text == before { SettingsChange::None } else { SettingsChange::Write(text) })
     }
 
-    /// Returns the settings with the hook removed. All other bytes are preserved.
+    /// Returns the settings with the hook removed. All other bytes are preserved. `program` is a command line
+    /// of this program, which may have another name than ours.
     ///
     /// # Errors
     ///
     /// If the settings are not valid.
-    pub fn uninstall(&self, settings: &str) -> Result<SettingsChange, SettingsEditError> {
+    pub fn uninstall(&self, settings: &str, program: &str) -> Result<SettingsChange, SettingsEditError> {
         let mut text = settings.to_owned();
-        while let Some(range) = self.next_removal(&text)? {
+        while let Some(range) = self.next_removal(&text, program)? {
             text.replace_range(range, "");
         }
         if text == settings {
@@ -93,13 +94,16 @@ impl HookCommand {
         Ok(if text == "{\n  \n}\n" { SettingsChange::Remove } else { SettingsChange::Write(text) })
     }
 
-    /// Whether a command line runs this hook.
-    fn is_run_by(&self, command: &str) -> bool {
+    /// Whether a command line runs this hook, with a program of our name, with a suffix such as a version, or
+    /// with the name of `own`, a command line of this program.
+    fn is_run_by(&self, command: &str, own: &str) -> bool {
         let (program, arguments) = first_word(command.trim_start());
-        let name = program.rsplit(['/', '\\']).next().unwrap_or(&program);
+        let (own, _) = first_word(own.trim_start());
+        let (name, own) = (program_name(&program), program_name(&own));
         let mut arguments = arguments.split_whitespace();
         let given = [arguments.next(), arguments.next()];
-        name.trim_end_matches(".exe") == "threadline" && given == self.arguments.map(Some)
+        let is_ours = name == "threadline" || name.starts_with("threadline-") || name == own;
+        is_ours && given == self.arguments.map(Some)
     }
 
     /// Returns the offset and text to insert for an event; `None` if the hook is present already.
@@ -130,7 +134,7 @@ impl HookCommand {
         if groups.kind() != JsonKind::Array {
             return Err(SettingsEditError::UnexpectedType(format!("hooks.{event}")));
         }
-        if groups.items().any(|group| !self.commands(group).is_empty()) {
+        if groups.items().any(|group| !self.commands(group, command).is_empty()) {
             return Ok(None);
         }
         let entry = group(command);
@@ -149,24 +153,24 @@ impl HookCommand {
     }
 
     /// Returns the hook commands in an entry that run this hook.
-    fn commands<'j>(&self, group: Json<'j>) -> Vec<Json<'j>> {
+    fn commands<'j>(&self, group: Json<'j>, own: &str) -> Vec<Json<'j>> {
         let hooks = group.get("hooks").into_iter().flat_map(Json::items);
         hooks
             .filter(|hook| {
-                hook.get("command").and_then(Json::as_str).is_some_and(|text| self.is_run_by(&text))
+                hook.get("command").and_then(Json::as_str).is_some_and(|text| self.is_run_by(&text, own))
             })
             .collect()
     }
 
     /// Returns the next range to remove, including the comma and white space that were inserted with it.
-    fn next_removal(&self, settings: &str) -> Result<Option<Range<usize>>, SettingsEditError> {
+    fn next_removal(&self, settings: &str, program: &str) -> Result<Option<Range<usize>>, SettingsEditError> {
         let text = SettingsText(settings);
         let root = text.root()?;
         let Some(hooks) = root.get("hooks").filter(|hooks| hooks.is_object()) else { return Ok(None) };
         for (key, groups) in hooks.members() {
             let items: Vec<Json<'_>> = groups.items().collect();
             for (i, item) in items.iter().enumerate() {
-                let own = self.commands(*item);
+                let own = self.commands(*item, program);
                 let Some(command) = own.first() else { continue };
                 let commands: Vec<Json<'_>> = item.get("hooks").into_iter().flat_map(Json::items).collect();
                 if commands.len() > 1 {
@@ -216,6 +220,11 @@ impl HookCommand {
 fn group(command: &str) -> String {
     let command = serde_json::to_string(command).unwrap_or_default();
     format!("{{ \"hooks\": [{{ \"type\": \"command\", \"command\": {command} }}] }}")
+}
+
+/// Returns the name of a program without its folder and extension.
+fn program_name(program: &str) -> &str {
+    program.rsplit(['/', '\\']).next().unwrap_or(program).trim_end_matches(".exe")
 }
 
 /// Splits off the first word of a command and removes its quotes.
@@ -278,14 +287,14 @@ mod tests {
                     .get(event)
                     .unwrap()
                     .items()
-                    .flat_map(|group| HOOK.commands(group));
+                    .flat_map(|group| HOOK.commands(group, COMMAND));
                 assert_eq!(commands.count(), 1, "{after}");
             }
             // Every original byte is still there, in order.
             let mut rest = after.bytes();
             assert!(before.bytes().all(|byte| rest.any(|other| other == byte)), "{after}");
             assert_eq!(HOOK.install(Some(&after), COMMAND).unwrap(), SettingsChange::None);
-            match HOOK.uninstall(&after).unwrap() {
+            match HOOK.uninstall(&after, COMMAND).unwrap() {
                 SettingsChange::Write(again) => assert_eq!(again, before),
                 other => panic!("{before}: {other:?}\n{after}"),
             }
@@ -307,21 +316,21 @@ mod tests {
   }
 }
 "#);
-        assert_eq!(HOOK.uninstall(&made).unwrap(), SettingsChange::Remove);
-        assert_eq!(HOOK.uninstall("{\"hooks\":{}}").unwrap(), SettingsChange::None);
+        assert_eq!(HOOK.uninstall(&made, COMMAND).unwrap(), SettingsChange::Remove);
+        assert_eq!(HOOK.uninstall("{\"hooks\":{}}", COMMAND).unwrap(), SettingsChange::None);
     }
 
     #[test]
     fn later_changes_by_the_user_are_kept() {
         let after = installed("{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": []}\n    ]\n  }\n}\n");
         let changed = after.replace("\"SessionEnd\": [", "\"SessionEnd\": [\n      {\"hooks\": [1]},");
-        let SettingsChange::Write(back) = HOOK.uninstall(&changed).unwrap() else { panic!() };
+        let SettingsChange::Write(back) = HOOK.uninstall(&changed, COMMAND).unwrap() else { panic!() };
         assert!(!back.contains("threadline"), "{back}");
         assert!(Json::parse(&back).is_some(), "{back}");
         assert!(back.contains("{\"hooks\": [1]}"), "{back}");
         let moved = "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"},{\"command\":\"threadline trace hook\"}]}]}}";
         assert_eq!(
-            HOOK.uninstall(moved).unwrap(),
+            HOOK.uninstall(moved, COMMAND).unwrap(),
             SettingsChange::Write("{\"hooks\":{\"Stop\":[{\"hooks\":[{\"command\":\"x\"}]}]}}".to_owned())
         );
     }
@@ -338,7 +347,7 @@ mod tests {
             HOOK.install(Some("{\"hooks\":{\"Stop\":{}}}"), COMMAND),
             Err(SettingsEditError::UnexpectedType("hooks.Stop".into()))
         );
-        assert_eq!(HOOK.uninstall("{"), Err(SettingsEditError::NotAnObject));
+        assert_eq!(HOOK.uninstall("{", COMMAND), Err(SettingsEditError::NotAnObject));
     }
 
     #[test]
@@ -349,17 +358,31 @@ mod tests {
             "\"C:\\x y\\threadline.exe\" trace hook",
             r"C:\x\threadline.exe trace hook",
             r"'/it'\''s here/threadline' trace hook",
+            "/opt/threadline-0.2.0 trace hook",
         ] {
-            assert!(HOOK.is_run_by(ours), "{ours}");
+            assert!(HOOK.is_run_by(ours, COMMAND), "{ours}");
         }
-        assert!(HookCommand::ARCHIVE.is_run_by("threadline archive push --quiet"));
+        assert!(HookCommand::ARCHIVE.is_run_by("threadline archive push --quiet", COMMAND));
         for other in [
             "threadline archive push",
             "echo threadline trace hook",
             "threadline list",
             "my-threadline trace hook",
         ] {
-            assert!(!HOOK.is_run_by(other), "{other}");
+            assert!(!HOOK.is_run_by(other, COMMAND), "{other}");
+        }
+        assert!(HOOK.is_run_by("/a/tl trace hook", "'/b c/tl' trace hook --preset otlp"));
+        assert!(!HOOK.is_run_by("/a/other trace hook", "/a/tl"));
+    }
+
+    #[test]
+    fn a_program_of_another_name_is_installed_once_and_removed() {
+        for program in ["/opt/tl", "/opt/threadline-start"] {
+            let command = format!("{program} trace hook --preset otlp");
+            let SettingsChange::Write(after) = HOOK.install(Some("{}"), &command).unwrap() else { panic!() };
+            assert_eq!(HOOK.install(Some(&after), &command).unwrap(), SettingsChange::None);
+            let removed = HOOK.uninstall(&after, program).unwrap();
+            assert_eq!(removed, SettingsChange::Write("{}".to_owned()));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Hooks of threadline in Claude Code's settings.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 use threadline_settings::{HookCommand, SettingsChange, SettingsEditError};
+use threadline_store::{FileUpdate, update_file};
 use threadline_view::shell_word;
 use threadline_view::wire::InstallObject;
 
@@ -48,9 +49,7 @@ pub(crate) fn install(
     command: &str,
 ) -> Result<CommandOutcome, CommandError> {
     let path = settings_path(cx, args.scope)?;
-    let before = read(&path)?;
-    let change = hook.install(before.as_deref(), command).map_err(|error| settings_error(&path, &error))?;
-    show_or_apply(cx, &path, before.as_deref(), &change, args.apply)
+    show_or_apply(cx, &path, args.apply, |before| hook.install(before, command))
 }
 
 /// Removes a hook, or shows how it would be removed.
@@ -60,12 +59,11 @@ pub(crate) fn uninstall(
     hook: HookCommand,
 ) -> Result<CommandOutcome, CommandError> {
     let path = settings_path(cx, args.scope)?;
-    let before = read(&path)?;
-    let change = match &before {
-        Some(text) => hook.uninstall(text).map_err(|error| settings_error(&path, &error))?,
-        None => SettingsChange::None,
-    };
-    show_or_apply(cx, &path, before.as_deref(), &change, args.apply)
+    let program = program_word()?;
+    show_or_apply(cx, &path, args.apply, |before| match before {
+        Some(text) => hook.uninstall(text, &program),
+        None => Ok(SettingsChange::None),
+    })
 }
 
 /// Returns the path of this program as a word of a command line.
@@ -76,30 +74,48 @@ pub(crate) fn program_word() -> Result<String, CommandError> {
     Ok(shell_word(program).into_owned())
 }
 
-/// Shows a change, and applies it if `apply` is set.
+/// Applies a change to a settings file if `apply` is set, and shows it. If another program saves the file
+/// meanwhile, the change is made to the new content.
 pub(crate) fn show_or_apply(
     cx: &Context,
     path: &Path,
-    before: Option<&str>,
-    change: &SettingsChange,
     apply: bool,
+    mut change: impl FnMut(Option<&str>) -> Result<SettingsChange, SettingsEditError>,
 ) -> Result<CommandOutcome, CommandError> {
-    let after = match change {
-        SettingsChange::Write(after) => Some(&**after),
-        SettingsChange::None => before,
-        SettingsChange::Remove => None,
-    };
-    let changed = *change != SettingsChange::None;
-    show_change(cx, path, before, after, apply)?;
-    if changed && apply {
-        match after {
-            Some(after) => replace_file(path, after)?,
-            None => std::fs::remove_file(path)?,
-        }
-    } else if changed {
+    let mut change = |before: Option<&str>| change(before).map_err(|error| settings_error(path, &error));
+    let (mut before, mut after);
+    if apply {
+        (before, after) = (None, None);
+        update_file(path, |content| {
+            let text = content.map(<[u8]>::to_vec).map(String::from_utf8).transpose();
+            before = text.map_err(|_| CommandError::new(format!("{} is not UTF-8", path.display())))?;
+            let change = change(before.as_deref())?;
+            let update = match &change {
+                SettingsChange::Write(text) => FileUpdate::Write(text.clone().into_bytes()),
+                SettingsChange::None => FileUpdate::Keep,
+                SettingsChange::Remove => FileUpdate::Remove,
+            };
+            after = changed_text(before.as_deref(), change);
+            Ok::<_, CommandError>(update)
+        })?;
+    } else {
+        before = read(path)?;
+        after = changed_text(before.as_deref(), change(before.as_deref())?);
+    }
+    show_change(cx, path, before.as_deref(), after.as_deref(), apply)?;
+    if before != after && !apply {
         cx.ui.note("dry run: nothing written; add --apply to write");
     }
     Ok(CommandOutcome::Done)
+}
+
+/// Returns the content of a file after a change; `None` if it does not exist then.
+fn changed_text(before: Option<&str>, change: SettingsChange) -> Option<String> {
+    match change {
+        SettingsChange::Write(after) => Some(after),
+        SettingsChange::None => before.map(str::to_owned),
+        SettingsChange::Remove => None,
+    }
 }
 
 /// Shows the difference between two versions of a file; `None` is a file that does not exist.
@@ -139,7 +155,7 @@ fn settings_path(cx: &Context, scope: SettingsScope) -> Result<PathBuf, CommandE
     })
 }
 
-pub(crate) fn read(path: &Path) -> Result<Option<String>, CommandError> {
+fn read(path: &Path) -> Result<Option<String>, CommandError> {
     match threadline_settings::read_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -147,21 +163,6 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, CommandError> {
     }
 }
 
-pub(crate) fn settings_error(path: &Path, error: &SettingsEditError) -> CommandError {
+fn settings_error(path: &Path, error: &SettingsEditError) -> CommandError {
     CommandError::new(format!("{}: {error}", path.display())).hint("the file was not changed")
-}
-
-/// Replaces a file atomically, following links and keeping its permissions.
-fn replace_file(path: &Path, text: &str) -> Result<(), CommandError> {
-    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = real.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".settings").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    if let Ok(metadata) = std::fs::metadata(&real) {
-        file.as_file().set_permissions(metadata.permissions())?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(&real).map_err(|error| error.error)?;
-    Ok(())
 }

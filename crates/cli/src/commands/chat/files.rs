@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use threadline_store::{FileUpdate, update_file};
+
 /// Returns the file to which a write to `file` goes, with links resolved. The folder must exist.
 ///
 /// # Errors
@@ -30,15 +32,35 @@ pub(super) fn create_file(file: &Path, text: &str) -> io::Result<()> {
     new.persist_noclobber(file).map(drop).map_err(|error| error.error)
 }
 
-/// Replaces a file at once, so that a crash leaves the old or the new text.
-pub(super) fn replace_file(file: &Path, text: &str) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    if let Ok(old) = std::fs::metadata(file) {
-        new.as_file().set_permissions(old.permissions())?;
+/// Changes the text of a file at once, so that a crash leaves the old or the new one. `change` gets the text,
+/// `None` if there is no file, and returns the new one, `None` to leave it. If another program saves the file
+/// meanwhile, `change` is called again with its text.
+pub(super) fn update_text(
+    file: &Path,
+    mut change: impl FnMut(Option<&str>) -> Result<Option<String>, String>,
+) -> Result<(), String> {
+    let changed = update_file(file, |content| {
+        let text = content.map(std::str::from_utf8).transpose();
+        let not_utf8 = |_| UpdateError::Change(format!("cannot read {}: it is not UTF-8", file.display()));
+        let new = change(text.map_err(not_utf8)?).map_err(UpdateError::Change)?;
+        Ok(new.map_or(FileUpdate::Keep, |new| FileUpdate::Write(new.into_bytes())))
+    });
+    changed.map_err(|error| match error {
+        UpdateError::Change(message) => message,
+        UpdateError::Io(error) => format!("cannot write {}: {error}", file.display()),
+    })
+}
+
+/// Why a text could not be changed.
+enum UpdateError {
+    Change(String),
+    Io(io::Error),
+}
+
+impl From<io::Error> for UpdateError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
     }
-    new.persist(file).map(drop).map_err(|error| error.error)
 }
 
 #[cfg(all(test, unix))]

@@ -10,7 +10,7 @@ use threadline_settings::{
 use threadline_tui::{RulePlace, ScreenRule};
 
 use super::ChatArgs;
-use super::files::{replace_file, resolve_inside};
+use super::files::{resolve_inside, update_text};
 
 /// The settings files with permission rules.
 pub(super) struct RuleFiles {
@@ -61,7 +61,7 @@ impl RuleFiles {
     pub(super) fn change(
         &self,
         rule: &ScreenRule,
-        change: impl FnOnce(&RuleEntry<'_>, Option<&str>) -> Result<SettingsChange, SettingsEditError>,
+        mut change: impl FnMut(&RuleEntry<'_>, Option<&str>) -> Result<SettingsChange, SettingsEditError>,
     ) -> Result<PathBuf, String> {
         let Some(paths) = &self.paths else { return Err("a demonstration has no settings".to_owned()) };
         let (base, file) = place_of(rule.place, paths).ok_or("these settings cannot be changed")?;
@@ -71,17 +71,13 @@ impl RuleFiles {
         // A link may lead to the project or the home folder only.
         let roots = [paths.project.as_path(), home, &paths.claude_home];
         let target = resolve_inside(&file, &roots).map_err(failed)?;
-        let old = match threadline_settings::read_text(&target) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
-        };
         let entry = RuleEntry { list: rule.effect.name(), rule: &rule.text };
-        let changed =
-            change(&entry, old.as_deref()).map_err(|error| format!("{}: {error}", file.display()))?;
-        if let SettingsChange::Write(text) = changed {
-            replace_file(&target, &text).map_err(failed)?;
-        }
+        update_text(&target, |old| {
+            Ok(match change(&entry, old).map_err(|error| format!("{}: {error}", file.display()))? {
+                SettingsChange::Write(text) => Some(text),
+                SettingsChange::None | SettingsChange::Remove => None,
+            })
+        })?;
         Ok(base.to_owned())
     }
 }

@@ -22,7 +22,7 @@ use threadline_view::humanize::plural;
 use threadline_view::{DetailLevel, TranscriptFilter, markdown};
 
 use super::config::ChatSetup;
-use super::files::{create_file, replace_file, resolve_inside};
+use super::files::{create_file, resolve_inside, update_text};
 use super::limited_process::output_of;
 use super::mcp::McpSetup;
 use super::rule_files::RuleFiles;
@@ -184,13 +184,11 @@ impl ScreenHost for ChatHost {
         let file = self.cwd.join("CLAUDE.md");
         let failed = |error: std::io::Error| format!("cannot write {}: {error}", file.display());
         let target = self.target(&file).map_err(failed)?;
-        let old = match std::fs::read_to_string(&target) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(failed(error)),
-        };
-        let gap = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
-        replace_file(&target, &format!("{old}{gap}- {note}\n")).map_err(failed)?;
+        update_text(&target, |old| {
+            let old = old.unwrap_or_default();
+            let gap = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
+            Ok(Some(format!("{old}{gap}- {note}\n")))
+        })?;
         let memory = read_memory(&MemoryPaths {
             claude_home: self.claude_home.clone(),
             user_home: self.user_home.clone(),

@@ -7,7 +7,7 @@ use threadline_settings::{TrustedFolders, config_file};
 use threadline_term::{TermText, text, visible};
 
 use super::config;
-use super::files::replace_file;
+use super::files::update_text;
 use super::settings_file::with_trusted_folder;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -79,16 +79,10 @@ fn question(folder: &Path, found: &[&(&str, &str)]) -> TermText {
 
 /// Saves that a folder is trusted, where Claude Code keeps it.
 fn save(file: &Path, folder: &Path) -> Result<(), String> {
-    let old = match threadline_settings::read_text(file) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
-    };
-    let new = with_trusted_folder(old.as_deref(), &folder.to_string_lossy())
-        .ok_or_else(|| format!("{} is not a JSON object", file.display()))?;
-    // The file may be a link to where the person keeps it.
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    replace_file(&file, &new).map_err(|error| format!("cannot write {}: {error}", file.display()))
+    update_text(file, |old| {
+        let new = with_trusted_folder(old, &folder.to_string_lossy());
+        new.map(Some).ok_or_else(|| format!("{} is not a JSON object", file.display()))
+    })
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use threadline_settings::{McpEntry, SettingsChange, config_file};
 use threadline_view::shell_word;
 
 use super::ScopeArgs;
-use crate::commands::hook_settings::{read, settings_error, show_or_apply};
+use crate::commands::hook_settings::show_or_apply;
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
 /// Add the server to Claude Code's configuration
 ///
 /// Shows the change; --apply writes it. Everything else in the file stays unchanged. Close Claude Code
-/// before: it writes the same file. --home is written as an option of the server.
+/// before: it writes the same file, and may not read the change. --home is written as an option of the server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpInstallArgs {
     #[command(flatten)]
@@ -55,11 +55,9 @@ enum McpScope {
 pub(crate) fn run(cx: &Context, args: &McpInstallArgs) -> Result<CommandOutcome, CommandError> {
     check_source(cx)?;
     let path = args.file.path(cx)?;
-    let before = read(&path)?;
     let entry =
         McpEntry { program: args.file.program()?, arguments: args.scope.arguments(&home_arguments(cx)?) };
-    let change = entry.install(before.as_deref()).map_err(|error| settings_error(&path, &error))?;
-    show_or_apply(cx, &path, before.as_deref(), &change, args.file.apply)
+    show_or_apply(cx, &path, args.file.apply, |before| entry.install(before))
 }
 
 /// Refuses the options that are not about the user's own sessions.
@@ -90,12 +88,10 @@ fn home_arguments(cx: &Context) -> Result<Vec<String>, CommandError> {
 pub(crate) fn uninstall(cx: &Context, args: &McpUninstallArgs) -> Result<CommandOutcome, CommandError> {
     check_source(cx)?;
     let path = args.file.path(cx)?;
-    let before = read(&path)?;
-    let change = match &before {
-        Some(text) => McpEntry::uninstall(text).map_err(|error| settings_error(&path, &error))?,
-        None => SettingsChange::None,
-    };
-    show_or_apply(cx, &path, before.as_deref(), &change, args.file.apply)
+    show_or_apply(cx, &path, args.file.apply, |before| match before {
+        Some(text) => McpEntry::uninstall(text),
+        None => Ok(SettingsChange::None),
+    })
 }
 
 impl McpFileArgs {
