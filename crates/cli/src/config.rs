@@ -103,7 +103,7 @@ impl UserConfig {
         let Some(path) = base.map(|base| base.config_dir().join("threadline/config.toml")) else {
             return Ok(Self::default());
         };
-        let text = match std::fs::read_to_string(&path) {
+        let text = match threadline_store::read_text_file(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self { path: Some(path), file: ConfigFile::default() });

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use etcetera::BaseStrategy;
 use flate2::read::DeflateDecoder;
 use threadline_entry::{LineReader, key, walk};
+use threadline_store::{read_file, replace_own_file};
 
 use crate::error::CommandError;
 
@@ -36,13 +37,10 @@ pub(crate) fn unpack_home() -> Result<PathBuf, CommandError> {
 }
 
 fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
-    if fs::read(path).is_ok_and(|there| there == bytes) {
+    if read_file(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
-    if let Some(dir) = path.parent() {
-        fs::create_dir_all(dir)?;
-    }
-    fs::write(path, bytes)?;
+    replace_own_file(path, bytes)?;
     // Lists are sorted by modification time, so it is set to the last timestamp in the file.
     if let Some(modified) = last_timestamp(bytes) {
         File::options().append(true).open(path)?.set_modified(modified)?;

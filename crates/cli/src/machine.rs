@@ -1,9 +1,10 @@
 //! The identity of this machine and of the user, for archives.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use threadline_archive::Origin;
+use threadline_store::{create_temporary, read_text_file};
 
 use crate::env;
 
@@ -22,7 +23,7 @@ pub(crate) fn origin(state_dir: &Path, home: &Path) -> io::Result<Origin> {
 
 fn machine_id(state_dir: &Path) -> io::Result<String> {
     let file = state_dir.join("machine-id");
-    match std::fs::read_to_string(&file) {
+    match read_text_file(&file) {
         Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -30,13 +31,11 @@ fn machine_id(state_dir: &Path) -> io::Result<String> {
     std::fs::create_dir_all(state_dir)?;
     let id = uuid::Uuid::new_v4().to_string();
     // Another process may create it at the same time; then its id is used.
-    let new = state_dir.join(format!("machine-id.{}", std::process::id()));
-    std::fs::write(&new, format!("{id}\n"))?;
-    let linked = std::fs::hard_link(&new, &file);
-    std::fs::remove_file(&new)?;
-    match linked {
-        Ok(()) => Ok(id),
-        Err(_) => Ok(std::fs::read_to_string(&file)?.trim().to_owned()),
+    let mut new = create_temporary(state_dir)?;
+    new.write_all(format!("{id}\n").as_bytes())?;
+    match new.persist_noclobber(&file) {
+        Ok(_) => Ok(id),
+        Err(_) => Ok(read_text_file(&file)?.trim().to_owned()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use fs_err as fs;
 use serde::Deserialize;
 use threadline_entry::{Json, Millis, key, walk};
-use threadline_store::{AgentFile, FolderAgents, SessionFile, SessionId, open_regular};
+use threadline_store::{AgentFile, FolderAgents, SessionFile, SessionId, open_regular, read_text_file};
 
 use crate::export::{ExportError, ExportSummary, Exporter};
 use crate::spool;
@@ -171,7 +171,7 @@ impl Backoff {
     }
 
     fn load(states: &StateDir) -> Self {
-        let text = fs::read_to_string(Self::path(states)).unwrap_or_default();
+        let text = read_text_file(&Self::path(states)).unwrap_or_default();
         let mut numbers = text.split_whitespace();
         let failures = numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);
         let until = numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use jiff::Timestamp;
 use threadline_entry::Millis;
+use threadline_store::{open_own_file, read_text_file};
 
 /// The log file of the hook, which has no other output that a user would see.
 #[derive(Clone, Debug)]
@@ -37,13 +38,13 @@ impl HookLog {
         }
         let at = Timestamp::from_millisecond(now).unwrap_or_default();
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(&self.path)?;
+        let mut file = open_own_file(&self.path)?;
         file.write_all(format!("{at:.3} {level} {text}\n").as_bytes())
     }
 
     /// Returns the last `count` lines, newest last.
     pub fn tail(&self, count: usize) -> Vec<String> {
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let text = read_text_file(&self.path).unwrap_or_default();
         let mut lines: Vec<String> = text.lines().rev().take(count).map(str::to_owned).collect();
         lines.reverse();
         lines

@@ -7,6 +7,7 @@ use fs_err as fs;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span as Wire;
 use prost::Message;
+use threadline_store::read_file;
 
 use crate::export::{ExportError, ExportSummary, Exporter};
 use crate::otlp::{self, Protocol};
@@ -67,7 +68,7 @@ pub(crate) fn drain(
 ) -> Result<(), ExportError> {
     while let Some(spooled) = state.spool.first().cloned() {
         let path = states.spool_dir().join(&spooled.file);
-        let read = fs::read(&path).ok().and_then(|packed| unpack(&packed));
+        let read = read_file(&path).ok().and_then(|packed| unpack(&packed));
         match read {
             Some(wires) => {
                 // Turns are the only spans without a parent.

@@ -10,7 +10,9 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use threadline_entry::{Millis, Position};
-use threadline_store::{FileId, FileMark, Fingerprint, SessionFile};
+use threadline_store::{
+    FileId, FileMark, Fingerprint, SessionFile, open_own_file, read_file, read_text_file,
+};
 use threadline_usage::TokenCounts;
 
 use crate::id::{SpanId, TraceId};
@@ -184,7 +186,7 @@ impl StateDir {
 
     /// Returns the URL of the receiver that these states belong to.
     pub fn receiver(&self) -> Option<String> {
-        fs::read_to_string(self.dir.join("receiver")).ok()
+        read_text_file(&self.dir.join("receiver")).ok()
     }
 
     /// Returns the name under which a session's state is stored: its id, or a hash of the path for logs
@@ -204,7 +206,7 @@ impl StateDir {
     pub fn lock(&self, key: &str, until: Option<Instant>) -> io::Result<Option<StateLock>> {
         let number = Sha256::digest(key)[0] % LOCK_FILES;
         let path = self.dir.join("locks").join(format!("{number:02x}"));
-        let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(path)?.into_file();
+        let file = open_own_file(&path)?;
         let Some(until) = until else {
             file.lock()?;
             return Ok(Some(StateLock(file)));
@@ -228,7 +230,7 @@ impl StateDir {
     /// Reads the state of a session. Returns a new state if the file is missing or malformed; sending
     /// everything again is harmless because ids are stable.
     pub fn load(&self, key: &str) -> ExportState {
-        let read = fs::read(self.file(key)).ok();
+        let read = read_file(&self.file(key)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
@@ -244,7 +246,7 @@ impl StateDir {
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|ext| ext == "json"));
         let mut states: Vec<ExportState> =
-            files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect();
+            files.filter_map(|path| serde_json::from_slice(&read_file(&path).ok()?).ok()).collect();
         states.sort_by(|a, b| (b.sent_at, &a.session).cmp(&(a.sent_at, &b.session)));
         states
     }

@@ -32,6 +32,10 @@ pub(crate) fn recent_lines(log: &Path, page: TermPage) -> Vec<TermText> {
 }
 
 fn read_end(log: &Path) -> std::io::Result<Vec<u8>> {
+    // Opening a pipe would wait for a writer.
+    if !fs_err::metadata(log)?.is_file() {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
     let mut file = fs_err::File::open(log)?;
     let length = file.metadata()?.len();
     let start = length.saturating_sub(READ_BYTES);

@@ -138,3 +138,20 @@ fn a_session_is_opened_in_the_editor() {
     let unset = command(["--home", root, "show", "last", "--editor"]).output().unwrap();
     assert_eq!(unset.status.code(), Some(2));
 }
+
+#[test]
+#[cfg(unix)]
+fn a_configuration_that_is_no_regular_file_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("threadline/config.toml");
+    std::fs::create_dir(folder.path().join("threadline")).unwrap();
+    // Opening a pipe without a writer would block this test forever.
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    for _ in 0..2 {
+        let output = run(folder.path(), &["list"]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && message.contains("not a regular file"), "{message}");
+        let _ = std::fs::remove_file(&file);
+        let _ = std::os::unix::fs::symlink("/dev/zero", &file);
+    }
+}

@@ -41,6 +41,9 @@ impl PromptHistory {
         if let Some(folder) = file.parent() {
             fs_err::create_dir_all(folder)?;
         }
+        if fs_err::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let mut options = fs_err::OpenOptions::new();
         options.create(true).append(true);
         #[cfg(unix)]

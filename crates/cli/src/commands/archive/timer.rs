@@ -162,7 +162,7 @@ pub(super) fn uninstall(cx: &Context, apply: bool) -> Result<CommandOutcome, Com
 ///
 /// If it cannot be read, or if threadline did not write it.
 fn read_own(path: &Path) -> Result<Option<String>, CommandError> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match threadline_store::read_text_file(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(CommandError::new(format!("cannot read {}: {error}", path.display()))),

@@ -13,7 +13,7 @@ use threadline_app::sync::{into_inner, lock};
 use threadline_app::time::millis;
 use threadline_app::{ListFilter, SessionSummary};
 use threadline_html::IndexedSession;
-use threadline_store::SessionFile;
+use threadline_store::{SessionFile, read_file};
 use threadline_usage::{Money, UsageTotals};
 use threadline_view::TranscriptHeader;
 use threadline_view::humanize::plural;
@@ -63,7 +63,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
         cx.theme()
     );
     let made = if cx.app.config().redaction.is_some() { format!("{made} redacted") } else { made };
-    let before: ExportManifest = fs::read(folder.join(MANIFEST_FILE))
+    let before: ExportManifest = read_file(&folder.join(MANIFEST_FILE))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default();

@@ -112,7 +112,7 @@ impl TraceVariables {
     /// Reads the key file, if it exists. Returns an error if others can read it.
     pub(crate) fn read() -> Result<Self, CommandError> {
         let Some(path) = key_file() else { return Ok(Self { key_file_values: Vec::new(), key_file: None }) };
-        match std::fs::read_to_string(&path) {
+        match threadline_store::read_text_file(&path) {
             Ok(text) => {
                 check_private(&path)?;
                 Ok(Self { key_file_values: parse_key_file(&text), key_file: Some(path) })
