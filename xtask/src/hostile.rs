@@ -127,6 +127,8 @@ static SHAPES: &[HostileShape] = &[
     shape("code", 300_000, |n| exchange(&format!("```rust\n{}```", "let a = 1;\n".repeat(n)))),
     shape("a long diff", 100_000, diff),
     shape("edits of one file", 2_000, edits),
+    shape("edits of one long file", 6_000, edits_of_long_file),
+    shape("a call of many questions", 10_000, questions),
     shape("JSON in JSON, arrays", 1_000_000, |n| deep(n, "[", "]")),
     shape("JSON in JSON, objects", 300_000, |n| deep(n, "{\"a\":", "}")),
     shape("many keys", 200_000, many_keys),
@@ -582,6 +584,37 @@ fn edits(n: usize) -> Vec<Value> {
         lines.push(answer);
     }
     lines
+}
+
+/// Many edits of one long file, of which the log contains the text once.
+fn edits_of_long_file(n: usize) -> Vec<Value> {
+    let text = format!("{}0\n", "a line of some length that stays\n".repeat(n * 6));
+    let write = json!([{"type": "tool_use", "id": "w", "name": "Write", "input": {"file_path": "/loom/a", "content": text}}]);
+    let mut lines =
+        vec![user(0, None, json!("x")), reply(1, Some(0), 1, write), user(2, Some(1), answer("w", "ok"))];
+    for idx in (3..n * 2).step_by(2) {
+        let (id, old, new) = (format!("t{idx}"), (idx - 3).to_string(), (idx - 1).to_string());
+        let edit = json!([{"type": "tool_use", "id": id, "name": "Edit",
+            "input": {"file_path": "/loom/a", "old_string": old, "new_string": new}}]);
+        lines.push(reply(idx, Some(idx - 1), idx, edit));
+        let mut answer = user(idx + 1, Some(idx), answer(&id, "ok"));
+        answer["toolUseResult"] = json!({"filePath": "/loom/a", "oldString": old, "newString": new});
+        lines.push(answer);
+    }
+    lines
+}
+
+/// One call that asks very many questions, and its answers.
+fn questions(n: usize) -> Vec<Value> {
+    let questions: Vec<Value> = (0..n)
+        .map(|idx| json!({"question": format!("q{idx}?"), "options": [{"label": "a"}, {"label": "b"}]}))
+        .collect();
+    let answers: serde_json::Map<String, Value> =
+        (0..n).map(|idx| (format!("q{idx}?"), json!("a"))).collect();
+    let call = json!([{"type": "tool_use", "id": "t1", "name": "AskUserQuestion", "input": {"questions": questions}}]);
+    let mut answer = user(2, Some(1), answer("t1", "ok"));
+    answer["toolUseResult"] = json!({"questions": [], "answers": answers});
+    vec![user(0, None, json!("go")), reply(1, Some(0), 1, call), answer, reply(3, Some(2), 2, words("done"))]
 }
 
 /// A call whose input, and a result whose details, are nested so deep.

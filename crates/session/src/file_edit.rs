@@ -67,6 +67,15 @@ pub struct FileEdit {
     pub by_command: bool,
 }
 
+impl FileEdit {
+    /// Returns the length of the path, the replacements and the changed lines.
+    pub(crate) fn replaced_bytes(&self) -> usize {
+        let replaced: usize = self.replacements.iter().map(|step| step.old.len() + step.new.len()).sum();
+        let lines: usize = self.hunks.iter().flat_map(|hunk| &hunk.lines).map(String::len).sum();
+        self.path.len() + replaced + lines
+    }
+}
+
 /// A hunk of a unified diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineHunk {
@@ -182,32 +191,60 @@ impl SessionFamily {
 
 fn complete_edits(edits: impl Iterator<Item = (FileEdit, RecordedChange)>) -> impl Iterator<Item = FileEdit> {
     let mut known: FxHashMap<String, FirstAndLastText> = FxHashMap::default();
-    let mut growth = GrowthLimit::default();
-    edits.filter_map(move |(edit, change)| complete_edit(edit, change, &mut known, &mut growth))
+    let mut budget = EditBudget::default();
+    edits.filter_map(move |(edit, change)| complete_edit(edit, change, &mut known, &mut budget))
 }
 
-/// How much longer texts may become than the log accounts for.
+/// How much longer texts may become than the log accounts for, and how many bytes of texts edits may search.
 ///
 /// An edit that replaces all occurrences is short, and may double a text. A few dozen of them would make a
-/// text that fits no memory.
+/// text that fits no memory. Every edit searches the whole text, so very many edits of one long text would
+/// take time in proportion to both.
 #[derive(Clone, Debug)]
-pub(crate) struct GrowthLimit {
-    bytes_left: usize,
+pub(crate) struct EditBudget {
+    growth_left: usize,
+    search_left: usize,
 }
 
-impl Default for GrowthLimit {
+impl Default for EditBudget {
     fn default() -> Self {
-        Self { bytes_left: 16 << 20 }
+        Self { growth_left: 16 << 20, search_left: 512 << 20 }
     }
 }
 
-impl GrowthLimit {
-    /// Returns whether a text may become longer by this much, and counts it.
-    fn allows(&mut self, bytes: usize) -> bool {
-        let left = self.bytes_left.checked_sub(bytes);
-        self.bytes_left = left.unwrap_or(self.bytes_left);
-        left.is_some()
+impl EditBudget {
+    /// The number of bytes that may be searched for each byte of the edits in the log.
+    const SEARCHED_PER_BYTE: usize = 400;
+    /// The bytes that an edit has in the log besides its texts.
+    const BYTES_PER_EDIT: usize = 256;
+
+    /// A budget for texts that were counted before.
+    pub(crate) fn unlimited() -> Self {
+        Self { growth_left: usize::MAX, search_left: usize::MAX }
     }
+
+    /// Adds the share of an edit with these bytes in the log.
+    pub(crate) fn add_logged(&mut self, bytes: usize) {
+        let share = (bytes + Self::BYTES_PER_EDIT).saturating_mul(Self::SEARCHED_PER_BYTE);
+        self.search_left = self.search_left.saturating_add(share);
+    }
+
+    /// Returns whether a text may become longer by this much, and counts it.
+    fn allows_growth(&mut self, bytes: usize) -> bool {
+        take(&mut self.growth_left, bytes)
+    }
+
+    /// Returns whether a text of this length may be searched, and counts it.
+    fn allows_search(&mut self, bytes: usize) -> bool {
+        take(&mut self.search_left, bytes)
+    }
+}
+
+/// Subtracts `bytes`, unless less is left. Returns whether it did.
+fn take(left: &mut usize, bytes: usize) -> bool {
+    let rest = left.checked_sub(bytes);
+    *left = rest.unwrap_or(*left);
+    rest.is_some()
 }
 
 /// Adds the texts that the result of an edit need not contain: the text before is that after the previous
@@ -216,11 +253,14 @@ fn complete_edit(
     mut edit: FileEdit,
     change: RecordedChange,
     known: &mut FxHashMap<String, FirstAndLastText>,
-    growth: &mut GrowthLimit,
+    budget: &mut EditBudget,
 ) -> Option<FileEdit> {
     edit.is_before_logged = edit.before != FileText::Unknown;
+    let texts = [&edit.before, &edit.after].into_iter().filter_map(FileText::as_text);
+    budget.add_logged(texts.map(str::len).sum::<usize>() + edit.replaced_bytes());
     if !edit.is_before_logged
         && let Some(known) = known.get(&edit.path)
+        && budget.allows_search(known.last.as_text().map_or(0, str::len))
     {
         edit.before = known.last.clone();
     }
@@ -228,7 +268,7 @@ fn complete_edit(
     match change {
         RecordedChange::Texts | RecordedChange::Read => {}
         RecordedChange::Replaced => {
-            edit.after = apply_replacements(&edit.before, &edit.replacements, growth);
+            edit.after = apply_replacements(&edit.before, &edit.replacements, budget);
             if edit.after != FileText::Unknown {
                 edit.hunks.clear();
             }
@@ -236,7 +276,10 @@ fn complete_edit(
         RecordedChange::Patched(hunks) => {
             // The hunks of a file tracked by git are relative to the last commit, not to the previous edit.
             let first = known.get(&edit.path).map_or(&FileText::Unknown, |known| &known.first);
-            let from = |text: &FileText| apply_hunks(text.as_text()?, &hunks);
+            let mut from = |text: &FileText| {
+                let text = text.as_text().filter(|text| budget.allows_search(text.len()))?;
+                apply_hunks(text, &hunks)
+            };
             match from(&edit.before).or_else(|| from(first)) {
                 Some(after) => edit.after = FileText::Text(after),
                 None => (edit.before, edit.hunks) = (FileText::Unknown, hunks),
@@ -494,7 +537,7 @@ pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
 fn apply_replacements(
     before: &FileText,
     replacements: &[EditReplacement],
-    growth: &mut GrowthLimit,
+    budget: &mut EditBudget,
 ) -> FileText {
     let mut text = match before {
         FileText::Absent => String::new(),
@@ -502,7 +545,7 @@ fn apply_replacements(
         FileText::Unknown => return FileText::Unknown,
     };
     for replacement in replacements {
-        match replacement.apply(&text, growth) {
+        match replacement.apply(&text, budget) {
             Some((_, after)) => text = after,
             None => return FileText::Unknown,
         }
@@ -512,9 +555,10 @@ fn apply_replacements(
 
 impl EditReplacement {
     /// Applies the replacement to a text. Returns the byte range of the first occurrence, and the new text.
-    /// `None` if the text does not contain the old one, or the new text would be too long.
-    pub(crate) fn apply(&self, text: &str, growth: &mut GrowthLimit) -> Option<(Range<usize>, String)> {
+    /// `None` if the text does not contain the old one, or the budget does not suffice.
+    pub(crate) fn apply(&self, text: &str, budget: &mut EditBudget) -> Option<(Range<usize>, String)> {
         let Self { old, new, all } = self;
+        budget.allows_search(text.len()).then_some(())?;
         if old.is_empty() {
             let after = if text.is_empty() { new.clone() } else { format!("{new}{text}") };
             return Some((0..0, after));
@@ -527,7 +571,7 @@ impl EditReplacement {
         if added > 0 {
             // The log contains the new text once.
             let n_more = text[start + old.len()..].matches(old).count();
-            growth.allows(added.saturating_mul(n_more)).then_some(())?;
+            budget.allows_growth(added.saturating_mul(n_more)).then_some(())?;
         }
         let after = if *all { text.replace(old, new) } else { text.replacen(old, new, 1) };
         Some((start..start + old.len(), after))
@@ -536,16 +580,30 @@ impl EditReplacement {
 
 #[cfg(test)]
 mod tests {
-    use super::{EditReplacement, FileText, GrowthLimit, apply_replacements};
+    use super::{EditBudget, EditReplacement, FileText, apply_replacements};
 
     #[test]
     fn a_text_that_doubles_with_every_edit_becomes_unknown() {
         let double = EditReplacement { old: "a".to_owned(), new: "aa".to_owned(), all: true };
         let once = FileText::Text("a".to_owned());
-        let mut growth = GrowthLimit::default();
+        let mut budget = EditBudget::default();
         let text =
-            |n: usize, growth: &mut GrowthLimit| apply_replacements(&once, &vec![double.clone(); n], growth);
-        assert_eq!(text(20, &mut growth).as_text().map(str::len), Some(1 << 20));
-        assert_eq!(text(100, &mut growth), FileText::Unknown);
+            |n: usize, budget: &mut EditBudget| apply_replacements(&once, &vec![double.clone(); n], budget);
+        assert_eq!(text(20, &mut budget).as_text().map(str::len), Some(1 << 20));
+        assert_eq!(text(100, &mut budget), FileText::Unknown);
+    }
+
+    #[test]
+    fn very_many_edits_of_one_long_text_become_unknown() {
+        let long = FileText::Text(format!("ab{}", "x".repeat(1 << 20)));
+        let edit = EditReplacement { old: "ab".to_owned(), new: "ba".to_owned(), all: false };
+        let mut budget = EditBudget::default();
+        let mut is_known = |_: &usize| {
+            // The share of an edit in the log allows less than the text is long.
+            budget.add_logged(4);
+            apply_replacements(&long, std::slice::from_ref(&edit), &mut budget) != FileText::Unknown
+        };
+        let n_known = (0..1000).take_while(|n| is_known(n)).count();
+        assert!((500..700).contains(&n_known), "{n_known}");
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::file_edit::{EditReplacement, FileEdit, FileText, GrowthLimit, LineHunk, apply_hunks};
+use crate::file_edit::{EditBudget, EditReplacement, FileEdit, FileText, LineHunk, apply_hunks};
 use crate::line_alignment::{LineId, LineSource, align, has_more_sources};
 
 /// The origin of a line.
@@ -81,7 +81,7 @@ pub struct LineHistory<'t> {
     /// The edits since the last known version at unknown places in the file.
     unplaced: Vec<UnplacedEdit>,
     budget: usize,
-    growth: GrowthLimit,
+    edit_budget: EditBudget,
 }
 
 /// An edit that cannot be applied to the current version.
@@ -126,7 +126,7 @@ impl Default for LineHistory<'_> {
             origins: Vec::new(),
             unplaced: Vec::new(),
             budget: MAX_PAIRS,
-            growth: GrowthLimit::default(),
+            edit_budget: EditBudget::default(),
         }
     }
 }
@@ -282,11 +282,12 @@ impl<'t> LineHistory<'t> {
         let Some(text) = self.text.as_deref() else { return false };
         let is_certain = edit.is_before_logged;
         // All of them must match before one is applied. Only one text is kept: there may be very many.
-        let mut growth = self.growth.clone();
+        let budget = &mut self.edit_budget;
+        budget.add_logged(edit.replaced_bytes());
         let mut last: Option<ReplacementStep> = None;
         for replacement in &edit.replacements {
             let text = last.as_ref().map_or(text, |step| &*step.after);
-            last = ReplacementStep::of(replacement, text, is_certain, &mut growth);
+            last = ReplacementStep::of(replacement, text, is_certain, budget);
             if last.is_none() {
                 return false;
             }
@@ -294,12 +295,11 @@ impl<'t> LineHistory<'t> {
         let Some(last) = last.filter(|last| !is_certain || Some(&*last.after) == edit.after.as_text()) else {
             return false;
         };
-        self.growth = growth;
         for replacement in &edit.replacements[..edit.replacements.len() - 1] {
             let text = self.text.as_deref().unwrap_or_default();
-            // The growth has been counted.
-            let mut growth = GrowthLimit::default();
-            if let Some(step) = ReplacementStep::of(replacement, text, is_certain, &mut growth) {
+            // This has been counted.
+            let mut budget = EditBudget::unlimited();
+            if let Some(step) = ReplacementStep::of(replacement, text, is_certain, &mut budget) {
                 self.replace(number, step);
             }
         }
@@ -371,10 +371,10 @@ impl ReplacementStep {
         replacement: &EditReplacement,
         text: &str,
         is_certain: bool,
-        growth: &mut GrowthLimit,
+        budget: &mut EditBudget,
     ) -> Option<Self> {
         let EditReplacement { old, new, all } = replacement;
-        let (range, after) = replacement.apply(text, growth)?;
+        let (range, after) = replacement.apply(text, budget)?;
         let is_single = !old.is_empty() && !text[range.end..].contains(&text[range.clone()]);
         if !is_certain && !is_single && !*all {
             return None;

@@ -151,6 +151,10 @@ impl Todo {
     }
 }
 
+/// The number of bytes of answers that are searched for the options of a question. Beyond it, the answer is
+/// shown as free text.
+const MAX_SEARCHED_BYTES: usize = 1 << 20;
+
 /// A question to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
@@ -176,13 +180,20 @@ pub struct Choice {
 impl Question {
     /// Returns whether an option was chosen, alone or with others.
     pub fn has_chosen(&self, option: &str) -> bool {
-        self.answer.as_deref().is_some_and(|answer| remove_answer(answer, option).is_some())
+        let answer = self.answer.as_deref().filter(|_| self.has_few_options());
+        answer.is_some_and(|answer| remove_answer(answer, option).is_some())
+    }
+
+    /// Returns whether the answer can be searched for every option in a short time.
+    fn has_few_options(&self) -> bool {
+        let answer = self.answer.as_ref().map_or(0, String::len);
+        answer.saturating_mul(self.options.len()) <= MAX_SEARCHED_BYTES
     }
 
     /// Returns the part of the answer that is not one of the options.
     pub fn free_text_answer(&self) -> Option<String> {
         let mut left = self.answer.clone()?;
-        for option in &self.options {
+        for option in self.options.iter().filter(|_| self.has_few_options()) {
             left = remove_answer(&left, &option.label).unwrap_or(left);
         }
         Some(left).filter(|left| !left.is_empty())

@@ -1,6 +1,7 @@
 //! Cards of tools that talk to other agents and to the person: tasks, messages, plans, questions.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use threadline_entry::Json;
 use threadline_entry::lens::{
@@ -10,6 +11,15 @@ use threadline_entry::lens::{
 use super::{CallSummary, CardInput, Choice, Question, ToolCard, first_line};
 use crate::humanize::{plural, short_count};
 use crate::transcript::CLARIFY_MESSAGE;
+
+/// The number of questions of a call whose answers are searched for in the text of the result.
+const MAX_TEXT_SEARCHES: usize = 64;
+
+/// Returns the members of an object by their keys. The last one counts if a key occurs twice.
+fn members_by_key(object: Option<Json<'_>>) -> HashMap<Cow<'_, str>, Json<'_>> {
+    let members = object.into_iter().flat_map(Json::members);
+    members.map(|(key, value)| (key.name(), value)).collect()
+}
 
 impl CardInput<'_> {
     pub(super) fn agent(&self) -> CallSummary {
@@ -64,6 +74,10 @@ impl CardInput<'_> {
         let result = self.of::<AskUserQuestionResult<'_>>();
         let answers = result.and_then(|result| result.answers());
         let notes = result.and_then(|result| result.annotations());
+        // Looked up in maps: a hostile call has very many questions.
+        let answers = members_by_key(answers);
+        let notes = members_by_key(notes);
+        let mut text_searches_left = MAX_TEXT_SEARCHES;
         let asked = self.input.and_then(|input| input.get("questions"));
         let questions: Vec<Question> = asked
             .into_iter()
@@ -76,13 +90,15 @@ impl CardInput<'_> {
                     let label = option.as_str().map(Cow::into_owned).or_else(|| text("label"))?;
                     Some(Choice { label, description: text("description").unwrap_or_default() })
                 };
-                let answer =
-                    answers.and_then(|answers| answers.get(&text)).map(|answer| match answer.as_str() {
-                        Some(answer) => answer.into_owned(),
-                        None => answer.raw().to_owned(),
-                    });
-                let answer = answer.or_else(|| self.answer_in_text(&text));
-                let notes = notes.and_then(|notes| notes.get(&text)?.get("notes")?.as_str());
+                let answer = answers.get(&*text).map(|answer| match answer.as_str() {
+                    Some(answer) => answer.into_owned(),
+                    None => answer.raw().to_owned(),
+                });
+                let answer = answer.or_else(|| {
+                    text_searches_left = text_searches_left.checked_sub(1)?;
+                    self.answer_in_text(&text)
+                });
+                let notes = notes.get(&*text).and_then(|notes| notes.get("notes")?.as_str());
                 // An answer in the person's own words is logged twice.
                 let notes = notes.map(Cow::into_owned).filter(|notes| Some(notes) != answer.as_ref());
                 Question { options: options.filter_map(choice).collect(), answer, notes, text }
