@@ -57,7 +57,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
 
 /// The page of a project: the overview limited to it, with its sessions, branches and worktrees.
 pub(crate) fn project(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
-    let name = request.query_param("name").or_else(|| request.query_param("path")).ok_or_else(|| {
+    let name = request.query_param("name").ok_or_else(|| {
         PageError::not_found("No project given").with_hint("The address has the form /project?name=DIR.")
     })?;
     show(state, request, Some(name), "all")
