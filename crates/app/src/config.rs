@@ -10,6 +10,7 @@ use threadline_usage::PriceBook;
 use crate::error::AppError;
 use crate::inherited::FirstLineIndex;
 use crate::log_ends::LogEndsCache;
+use crate::masked_titles::MaskedTitles;
 use crate::redaction::DisplayRedaction;
 
 /// The configuration of the application, which front ends resolve from flags and environment variables.
@@ -47,6 +48,8 @@ pub struct App {
     pub(crate) first_lines: Mutex<HashMap<PathBuf, Arc<FirstLineIndex>>>,
     /// The ends of the logs that searches have read.
     pub(crate) log_ends: Arc<LogEndsCache>,
+    /// The titles in lists that were masked.
+    pub(crate) masked_titles: MaskedTitles,
 }
 
 impl App {
@@ -54,7 +57,8 @@ impl App {
     pub fn new(config: AppConfig) -> Self {
         let store = Store::open(config.homes.iter().cloned());
         let (first_lines, log_ends) = (Mutex::default(), Arc::default());
-        Self { config, store, prices: OnceLock::new(), first_lines, log_ends }
+        let masked_titles = MaskedTitles::default();
+        Self { config, store, prices: OnceLock::new(), first_lines, log_ends, masked_titles }
     }
 
     /// Returns an application for the same homes with another redaction.

@@ -62,6 +62,7 @@ mod live;
 mod live_log;
 mod load;
 mod log_ends;
+mod masked_titles;
 mod operations;
 mod overview;
 mod page_layout;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
+use rayon::prelude::*;
 use threadline_entry::project_directory;
 use threadline_store::{
     Listing, LiveRule, LogFile, SessionFile, SessionLogs, SessionPreview, keep_last_active, preview_all,
@@ -187,12 +188,13 @@ impl App {
             SessionLabels::default()
         });
         let live_rule = LiveRule::read(self.store().homes());
-        let mut cards = Vec::new();
+        let (mut cards, mut listed) = (Vec::new(), Vec::new());
         for (session, preview) in own.into_iter().zip(previews) {
             match preview {
                 Ok(preview) if preview.is_listed() || (filter.untitled && !preview.is_sidechain) => {
                     let counted = figures.get(&*session.file.id).cloned();
                     cards.push(card(session, &preview, counted, &labels, &live_rule, now));
+                    listed.push(session);
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -200,7 +202,7 @@ impl App {
             }
         }
         figures.clear();
-        self.redact_cards(&mut cards);
+        self.redact_cards(&mut cards, &listed);
         keep_last_active_cards(&mut cards);
         cards.retain(|card| filter.matches(card));
         let cards = filter.selection.sorted(&cards).into_iter().cloned().collect();
@@ -228,8 +230,14 @@ fn own_previews(
 }
 
 impl App {
-    /// Masks secrets in the texts of cards, if the configuration requires it.
-    fn redact_cards(&self, cards: &mut [SessionCard]) {
+    /// Masks secrets in the texts of cards, if the configuration requires it. `sessions` has the logs of each
+    /// card: secrets in a title or a prompt that only another line identifies are masked, too.
+    fn redact_cards(&self, cards: &mut [SessionCard], sessions: &[&SessionLogs]) {
+        let Some(redaction) = &self.config().redaction else { return };
+        cards.par_iter_mut().zip(sessions).for_each(|(card, session)| {
+            let texts = [Some(&mut card.title), card.first_prompt.as_mut(), card.tag.as_mut()];
+            self.masked_titles.mask(redaction, session, texts);
+        });
         for card in cards {
             let names = [&mut card.title, &mut card.project, &mut card.folder];
             let texts =
@@ -296,16 +304,16 @@ impl CardList {
             SessionLabels::default()
         });
         let live_rule = LiveRule::read(app.store().homes());
-        let mut cards: Vec<SessionCard> = logs
+        let (mut cards, listed): (Vec<SessionCard>, Vec<&SessionLogs>) = logs
             .iter()
             .filter_map(|session| {
                 let preview =
                     previews.get(&session.own.as_ref()?.path).filter(|preview| preview.is_listed())?;
                 let figures = figures.by_session.get(&*session.file.id).cloned();
-                Some(card(session, preview, figures, &labels, &live_rule, now))
+                Some((card(session, preview, figures, &labels, &live_rule, now), session))
             })
-            .collect();
-        app.redact_cards(&mut cards);
+            .unzip();
+        app.redact_cards(&mut cards, &listed);
         keep_last_active_cards(&mut cards);
         ListedCards { cards, logs, figures, unread }
     }

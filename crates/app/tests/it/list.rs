@@ -1,12 +1,14 @@
 //! Lists of sessions.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
 use threadline_app::{
-    CardList, ListFilter, LiveLimits, LiveSession, OverviewOptions, OverviewRange, SessionCounter,
-    SessionSelector,
+    App, CardFilter, CardList, DisplayRedaction, ListFilter, LiveLimits, LiveSession, OverviewOptions,
+    OverviewRange, SessionCounter, SessionSelector,
 };
+use threadline_secret::Rules;
 use threadline_testkit::{TestHome, session_uuid};
 
 use crate::app;
@@ -155,4 +157,32 @@ fn a_session_that_a_process_has_open_is_live_everywhere() {
     home.file(format!("sessions/{pid}.json"), format!("{{\"pid\":{pid},\"sessionId\":\"{id}\"}}"));
     assert_eq!(states(), (true, 1, true, true));
     assert!(is_running(), "without a new line");
+}
+
+#[test]
+fn titles_are_masked_with_the_secrets_of_the_whole_session() {
+    let home = TestHome::new();
+    home.session(
+        "loom",
+        r#"u1 user "rotate Hunter22secret on the loom"
+a1 <- u1 reply m1 tool t1 Bash {"command":"mysql -u root -pHunter22secret cloth"}
+"#,
+    );
+    home.session("other", "u1 user \"keep Hunter22secret of another session\"");
+    let redaction = Arc::new(DisplayRedaction::new(Rules::new()));
+    let app = app(&home).with_redaction(Some(redaction));
+    let titles = |app: &App| {
+        let zone = TimeZone::UTC;
+        let (cards, _) =
+            app.list_cards(&CardFilter::default(), &zone, None, SystemTime::UNIX_EPOCH, &|| ()).unwrap();
+        let mut texts: Vec<String> =
+            cards.into_iter().flat_map(|card| [Some(card.title), card.first_prompt]).flatten().collect();
+        texts.sort();
+        texts.dedup();
+        texts
+    };
+    let masked = ["keep Hunter22secret of another session", "rotate [secret:password] on the loom"];
+    assert_eq!(titles(&app), masked);
+    // The second time from memory.
+    assert_eq!(titles(&app), masked);
 }
