@@ -44,6 +44,9 @@ pub struct Rules {
 /// The length of the shortest built-in finding: `a@b.co`.
 const SHORTEST: usize = 6;
 
+/// The length within which a placeholder ends.
+const LONGEST_PLACEHOLDER: usize = 64;
+
 /// The longest value that is searched together with its key.
 const LONGEST_MEMBER: usize = 4 << 10;
 
@@ -424,6 +427,25 @@ impl Rules {
         }
     }
 
+    /// Returns whether a range is inside a placeholder of a [`crate::Replacer`]: `[secret:assignment:10000]`
+    /// looks like a value after a name.
+    fn is_in_placeholder(&self, text: &str, range: &Range<usize>) -> bool {
+        let Some(inside) = ["[secret:", "[personal:"].iter().find_map(|open| {
+            let window = text.floor_char_boundary(range.start.saturating_sub(LONGEST_PLACEHOLDER));
+            let start = text[window..range.start].rfind(open)? + window + open.len();
+            let rest = &text[start..text.floor_char_boundary(start + LONGEST_PLACEHOLDER)];
+            let (inside, _) = rest.split_once(']')?;
+            (start + inside.len() >= range.end).then_some(inside)
+        }) else {
+            return false;
+        };
+        let (kind, number) = inside.split_once(':').unwrap_or((inside, ""));
+        let is_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+        number.len() <= 9
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+            && (is_kind || self.kinds().contains(&kind))
+    }
+
     /// Resolves overlaps, preferring higher priority, then greater length. Drops exceptions and placeholders.
     fn resolve_overlaps<'r>(
         &self,
@@ -432,7 +454,9 @@ impl Rules {
     ) -> Vec<SecretMatch<'r>> {
         found.retain(|(_, found)| {
             let secret = &text[found.range.clone()];
-            !is_placeholder(secret) && !self.allowed.iter().any(|allowed| allowed.accepts(secret))
+            !is_placeholder(secret)
+                && !self.is_in_placeholder(text, &found.range)
+                && !self.allowed.iter().any(|allowed| allowed.accepts(secret))
         });
         found.sort_by_key(|(rank, found)| (*rank, std::cmp::Reverse(found.range.len()), found.range.start));
         // By start offset; without overlaps.

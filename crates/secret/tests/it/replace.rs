@@ -64,6 +64,26 @@ const AROUND: &[&str] = &[
 
 static ALL: LazyLock<Rules> = LazyLock::new(|| Rules::new().with_emails().with_paths());
 
+#[test]
+fn a_placeholder_with_a_long_number_is_not_a_secret() {
+    let rules = Rules::new();
+    let text = |from: usize| {
+        let lines = (from..from + 3).map(|idx| format!("DB{idx}_PASSWORD=kQ8zR4tVbN2xL{idx}\n"));
+        lines.collect::<String>()
+    };
+    let mut replacer = Replacer::new(&rules);
+    replacer.reserve("[secret:assignment:99998]");
+    let clean = replacer.replace(&text(1)).into_owned();
+    assert_eq!(
+        clean,
+        "DB1_PASSWORD=[secret:assignment:99999]\nDB2_PASSWORD=[secret:assignment:100000]\n\
+         DB3_PASSWORD=[secret:assignment:100001]\n"
+    );
+    assert!(rules.find(&clean).is_empty());
+    // Something else in brackets is a secret.
+    assert_eq!(rules.find("[secret: kQ8zR4tVbN2xLm7pWs5dq]").len(), 1);
+}
+
 proptest! {
     #[test]
     fn nothing_is_found_in_what_was_replaced(
