@@ -139,7 +139,10 @@ impl Archive {
     ) -> Result<Receipt, ArchiveError> {
         let cache = app.config().cache_dir.clone().unwrap_or_else(std::env::temp_dir);
         fs::create_dir_all(&cache)?;
-        let folder = tempfile::Builder::new().prefix("restore-").tempdir_in(cache)?;
+        let mut folder = tempfile::Builder::new();
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = folder.prefix("restore-").tempdir_in(cache)?;
         let versions: Vec<(&str, &FileVersion)> =
             files.iter().map(|file| (&*file.name, file.version)).collect();
         self.write_files(&versions, folder.path(), &|_| ())?;

@@ -22,10 +22,12 @@ impl Operations {
     /// Does nothing while another operation runs. Errors are left for the undo of that operation to report.
     pub fn finish_interrupted(&self) {
         let is_interrupted = |receipt: &Receipt| receipt.state.is_interrupted();
-        if self.dir.is_dir() && self.list().found.iter().any(is_interrupted) && self.can_lock() {
-            if let Ok(_lock) = self.lock() {
-                self.clean_up();
-            }
+        if self.dir.is_dir()
+            && self.list().found.iter().any(is_interrupted)
+            && self.can_lock()
+            && let Ok(_lock) = self.lock()
+        {
+            self.clean_up();
         }
     }
 
