@@ -363,10 +363,9 @@ fn card(
     now: SystemTime,
 ) -> SessionCard {
     let file = &session.file;
-    let created = preview.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
     let label = labels.get(&file.id);
     // A log without a time was last active when it was modified.
-    let last_message = preview.created.as_ref().map(|_| preview.last_active);
+    let last_message = preview.started.map(|_| preview.last_active);
     SessionCard {
         id: file.id.to_string(),
         pinned: label.is_pinned,
@@ -381,10 +380,10 @@ fn card(
         branch: preview.git_branch.clone(),
         tag: preview.tag.clone(),
         version: preview.version.clone(),
-        started: created.map(|at| at.as_millisecond()),
+        started: preview.started,
         last_active: millis(preview.last_active),
         size: session.own.as_ref().map_or(0, |own| own.size),
-        live: live_rule.evidence(&file.id, session.modified(), last_message, now).is_some(),
+        live: live_rule.evidence_in(session, last_message, now).is_some(),
         figures,
     }
 }

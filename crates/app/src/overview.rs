@@ -246,12 +246,11 @@ fn read_titles(sessions: &[SessionLogs], unread: &mut Vec<String>) -> Vec<Option
     for ((place, _), preview) in own.iter().zip(preview_all(&files)) {
         match preview {
             Ok(preview) => {
-                let created = preview.created.as_ref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
                 titles[*place] = Some(SessionTitle {
                     title: preview.title().filter(|_| preview.is_listed()),
                     cwd: preview.cwd.clone(),
                     branch: preview.git_branch.clone(),
-                    started: created.map(jiff::Timestamp::as_millisecond),
+                    started: preview.started,
                     last_active: crate::time::millis(preview.last_active),
                 });
             }

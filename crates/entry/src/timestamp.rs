@@ -1,9 +1,5 @@
 //! Timestamps as the log writes them.
 
-use memchr::{memchr, memmem};
-
-use crate::key::quoted;
-
 /// Milliseconds since the Unix epoch.
 pub type Millis = i64;
 
@@ -13,15 +9,41 @@ pub fn parse_timestamp(text: &str) -> Option<Millis> {
         .or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
 }
 
-/// Returns the first timestamp at any depth in the lines of a log, as it is written.
+/// Finds when a session started: the earliest timestamp of its lines before the first reply.
 ///
-/// The first line is often a snapshot with a nested timestamp.
-pub fn first_timestamp(lines: &[u8]) -> Option<&str> {
-    const KEY: &[u8] = quoted::TIMESTAMP.as_bytes();
-    memmem::find_iter(lines, KEY).find_map(|at| {
-        let text = lines[at + KEY.len()..].strip_prefix(b":")?.trim_ascii_start().strip_prefix(b"\"")?;
-        std::str::from_utf8(&text[..memchr(b'"', text)?]).ok()
-    })
+/// The first line is not always the earliest one: hooks and attachments are written after the prompt that they
+/// precede, and a fork may begin with a line of its own before those of its origin. If no line before the first
+/// reply has a timestamp, the first one counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SessionStartSearch {
+    earliest: Option<Millis>,
+    is_done: bool,
+}
+
+impl SessionStartSearch {
+    /// Examines the next line: its own timestamp, and whether it is part of a reply. Lines after the first reply
+    /// are ignored.
+    pub fn add_line(&mut self, timestamp: impl FnOnce() -> Option<Millis>, is_reply: bool) {
+        if is_reply && self.earliest.is_some() {
+            self.is_done = true;
+        }
+        if !self.is_done
+            && let Some(at) = timestamp()
+        {
+            self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
+            self.is_done |= is_reply;
+        }
+    }
+
+    /// Returns whether no further line is needed.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Returns the start, if a line had a timestamp.
+    pub fn start(&self) -> Option<Millis> {
+        self.earliest
+    }
 }
 
 /// Parses the one form that Claude Code writes; returns `None` for other forms and for invalid dates and
@@ -95,6 +117,25 @@ mod tests {
         ] {
             assert_eq!(parse_timestamp(text), by_jiff(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_session_starts_at_the_earliest_line_before_the_first_reply() {
+        let start = |lines: &[(Option<Millis>, bool)]| {
+            let mut search = SessionStartSearch::default();
+            for (at, is_reply) in lines.iter().copied() {
+                search.add_line(|| at, is_reply);
+            }
+            search.start()
+        };
+        assert_eq!(start(&[]), None);
+        assert_eq!(start(&[(None, false), (Some(5), false), (Some(3), false), (Some(4), false)]), Some(3));
+        assert_eq!(start(&[(Some(5), false), (Some(6), true), (Some(1), false)]), Some(5));
+        assert_eq!(
+            start(&[(None, true), (Some(6), true), (Some(1), true)]),
+            Some(6),
+            "no line before a reply"
+        );
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use memchr::memmem;
 use rayon::prelude::*;
 use threadline_entry::key::{self, quoted};
-use threadline_entry::{FirstPromptSearch, Json, Millis, TitleSources, first_timestamp, walk};
+use threadline_entry::{FirstPromptSearch, Json, Millis, SessionStartSearch, TitleSources, walk};
 
 use crate::agent_file::AgentCounts;
 use crate::file_window::{FileWindow, lines, lines_back};
@@ -23,8 +23,8 @@ use crate::session_file::{SessionFile, starts_sidechain};
 /// The properties of a session that a list shows.
 ///
 /// They are taken from the first and the last 64 KiB of the file; anything in between is not seen. If these
-/// contain no prompt, and lack either a working directory or another title, up to 4 MiB of the beginning are
-/// read.
+/// contain no prompt, and lack either a working directory or another title, or if they contain no timestamp, up
+/// to 4 MiB of the beginning are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionPreview {
     /// The title set by the user.
@@ -45,8 +45,8 @@ pub struct SessionPreview {
     pub git_branch: Option<String>,
     /// The version of Claude Code at the end.
     pub version: Option<String>,
-    /// The first timestamp, as written.
-    pub created: Option<String>,
+    /// When the session started, by the rules of [`SessionStartSearch`].
+    pub started: Option<Millis>,
     /// The time of the last message: that of the last line with a timestamp, else [`modified`].
     ///
     /// [`modified`]: Self::modified
@@ -187,7 +187,7 @@ fn preview_of(
         head.fill(&mut preview);
         // A command may be followed by a prompt, which is the better title.
         let is_titled = TitleSources { first_prompt: None, ..preview.title_sources() }.title().is_some();
-        let is_incomplete = !has_prompt && (preview.cwd.is_none() || !is_titled);
+        let is_incomplete = preview.started.is_none() || !has_prompt && (preview.cwd.is_none() || !is_titled);
         if !(is_incomplete && window.grow(log)?) {
             preview.is_sidechain = starts_sidechain(window.head_bytes());
             return Ok(preview);
@@ -233,7 +233,7 @@ impl<'w> TailValues<'w> {
             version: owned(self.version),
             first_prompt: None,
             cwd: None,
-            created: None,
+            started: None,
             last_active: modified,
             modified,
             size,
@@ -251,7 +251,7 @@ struct HeadValues<'w> {
     has_prompt: bool,
     names: SessionTitles<'w>,
     cwd: Option<Cow<'w, str>>,
-    created: Option<Cow<'w, str>>,
+    started: Option<Millis>,
     git_branch: Option<Cow<'w, str>>,
     version: Option<Cow<'w, str>>,
 }
@@ -261,11 +261,14 @@ impl<'w> HeadValues<'w> {
         let mut head = Self::default();
         let mut search = FirstPromptSearch::default();
         let named = named || known.custom_title.is_some();
-        head.created = first_timestamp(bytes).map(Cow::Borrowed);
+        let mut start = SessionStartSearch::default();
         for line in lines(bytes) {
             let is_done = head.read_line(line, known);
             examine_line(&mut search, line);
-            if is_done && search.is_done() {
+            if !start.is_done() {
+                start.add_line(|| last_active::line_time(line), is_reply(line));
+            }
+            if is_done && search.is_done() && start.is_done() {
                 break;
             }
         }
@@ -274,6 +277,7 @@ impl<'w> HeadValues<'w> {
                 head.names.read_line(line, LineKind::of(line), bytes);
             }
         }
+        head.started = start.start();
         head.has_prompt = search.is_done();
         head.prompt = search.finish();
         head
@@ -303,10 +307,10 @@ impl<'w> HeadValues<'w> {
         or(&mut preview.custom_title, self.names.custom_title);
         or(&mut preview.ai_title, self.names.ai_title);
         or(&mut preview.cwd, self.cwd);
-        or(&mut preview.created, self.created);
         or(&mut preview.git_branch, self.git_branch);
         or(&mut preview.version, self.version);
         // The head grows, so the last result is the best one.
+        preview.started = self.started;
         preview.first_prompt = self.prompt;
     }
 }
@@ -395,6 +399,14 @@ impl LineKind {
             None if line.starts_with(CONVERSATION_PREFIX) => Self::Conversation,
             None => Self::Other,
         }
+    }
+}
+
+/// Returns whether a line is part of a reply.
+fn is_reply(line: &[u8]) -> bool {
+    has(line, r#""assistant""#) && {
+        let [kind] = leading_members::members(line, [(key::TYPE, true)]);
+        kind.is_some_and(|kind| kind.is_str("assistant"))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use threadline_entry::{Millis, first_timestamp, key, parse_timestamp};
+use threadline_entry::{Kind, Millis, SessionStartSearch, key};
 use threadline_session::{EntryIndex, Session, SessionFamily};
 
 use crate::call_count::count_tool_calls;
@@ -106,12 +106,17 @@ pub(crate) fn session_facts(session: &Session) -> TranscriptHeader {
     }
 }
 
-/// Returns the first and the last timestamp of a log, by the rules of lists.
+/// Returns when a session started and was last active, by the rules of lists.
 pub(crate) fn active_span(session: &Session) -> Option<(Millis, Millis)> {
     let entries = session.entries();
-    let first = entries.iter().find_map(|entry| first_timestamp(entry.text().as_bytes()));
-    let start = first.and_then(parse_timestamp);
+    let mut search = SessionStartSearch::default();
+    for entry in entries {
+        search.add_line(|| entry.timestamp(), entry.kind() == Kind::Assistant);
+        if search.is_done() {
+            break;
+        }
+    }
     let end = entries.iter().rev().find_map(|entry| entry.timestamp());
-    let start = start.or(end)?;
+    let start = search.start()?;
     Some((start, end.unwrap_or(start)))
 }

@@ -35,18 +35,29 @@ fn a_small_session_is_previewed() {
         r#"{"type":"tag","tag":"blue","sessionId":"s"}"#,
         r#"{"type":"last-prompt","lastPrompt":"bye","sessionId":"s"}"#,
     ]);
-    let texts = [
-        &preview.cwd,
-        &preview.version,
-        &preview.git_branch,
-        &preview.created,
-        &preview.tag,
-        &preview.first_prompt,
-    ];
-    assert_eq!(texts.map(|text| text.as_deref().unwrap()), ["/w", "2.1.2", "dev", "T0", "blue", "hello"]);
+    let texts = [&preview.cwd, &preview.version, &preview.git_branch, &preview.tag, &preview.first_prompt];
+    assert_eq!(texts.map(|text| text.as_deref().unwrap()), ["/w", "2.1.2", "dev", "blue", "hello"]);
     assert_eq!(preview.title().as_deref(), Some("bye"));
     assert!(preview.is_listed());
     assert!(preview.size > 0);
+}
+
+#[test]
+fn a_session_starts_at_its_earliest_line_before_the_first_reply() {
+    let at = |second: u32| format!("2026-01-01T10:00:{second:02}.000Z");
+    let preview = of(&[
+        &format!(r#"{{"type":"file-history-snapshot","snapshot":{{"timestamp":"{}"}}}}"#, at(1)),
+        &format!(r#"{{"type":"queue-operation","timestamp":"{}"}}"#, at(9)),
+        &PROMPT.replace("\":", "\": ").replace("T1", &at(5)),
+        &format!(r#"{{"parentUuid":null,"type":"attachment","timestamp":"{}"}}"#, at(6)),
+        &format!(r#"{{"parentUuid":"1","type":"assistant","timestamp":"{}"}}"#, at(7)),
+        &format!(r#"{{"parentUuid":"1","type":"user","timestamp":"{}"}}"#, at(2)),
+    ]);
+    assert_eq!(preview.started, threadline_entry::parse_timestamp(&at(5)));
+    assert_eq!(of(&[PROMPT]).started, None, "no valid time");
+    let late = PROMPT.replace("hello", &"x".repeat(200_000)).replace("T1", &at(5));
+    let title = r#"{"type":"custom-title","customTitle":"Mine","sessionId":"s"}"#;
+    assert_eq!(of(&[title, &late]).started, preview.started, "beyond the first window");
 }
 
 #[test]
@@ -91,34 +102,36 @@ fn a_sub_agent_log_is_not_listed() {
 
 #[test]
 fn both_ends_of_a_long_file_are_read() {
+    let prompt = PROMPT.replace("T1", "2026-01-01T10:00:00.000Z");
     let custom = r#"{"type":"custom-title","customTitle":"Head","sessionId":"s"}"#;
     let ai = r#"{"type":"ai-title","aiTitle":"Tail","sessionId":"s"}"#;
     let hidden = r#"{"type":"custom-title","customTitle":"Middle","sessionId":"s"}"#;
     let last = r#"{"parentUuid":"9","version":"2.1.9","gitBranch":"late","type":"assistant"}"#;
     let middle = filler(WINDOW_BYTES) + &filler(WINDOW_BYTES);
-    let preview = preview_of_text(&format!("{PROMPT}\n{custom}\n{middle}{hidden}\n{middle}{last}\n{ai}\n"));
+    let preview = preview_of_text(&format!("{prompt}\n{custom}\n{middle}{hidden}\n{middle}{last}\n{ai}\n"));
     assert_eq!(preview.title().as_deref(), Some("Head"), "a custom title takes precedence wherever it is");
     assert_eq!((preview.version.as_deref(), preview.git_branch.as_deref()), (Some("2.1.9"), Some("late")));
-    let preview = preview_of_text(&format!("{PROMPT}\n{middle}{hidden}\n{middle}"));
+    let preview = preview_of_text(&format!("{prompt}\n{middle}{hidden}\n{middle}"));
     assert_eq!(preview.title().as_deref(), Some("hello"));
     assert_eq!((preview.version.as_deref(), preview.git_branch.as_deref()), (Some("2.1.1"), Some("main")));
 }
 
 #[test]
 fn a_line_cut_by_a_window_is_not_read() {
+    let prompt = PROMPT.replace("T1", "2026-01-01T10:00:00.000Z");
     // The title begins before the last 64 KiB and ends within them.
     let title = format!(r#"{{"type":"custom-title","customTitle":"Cut{}"}}"#, "x".repeat(200));
     let preview = preview_of_text(&format!(
-        "{PROMPT}\n{}{title}\n{}",
+        "{prompt}\n{}{title}\n{}",
         filler(3 * WINDOW_BYTES),
         filler(WINDOW_BYTES - 100)
     ));
     assert_eq!(preview.title().as_deref(), Some("hello"));
     // The file is being written: its last line is incomplete.
-    assert_eq!(preview_of_text(&format!("{PROMPT}\n{}", &title[..100])).title().as_deref(), Some("hello"));
+    assert_eq!(preview_of_text(&format!("{prompt}\n{}", &title[..100])).title().as_deref(), Some("hello"));
     // Its last line is complete; only the newline is missing.
     assert_eq!(
-        preview_of_text(&format!("{PROMPT}\n{}", title.trim_end())).title().map(|title| title.len()),
+        preview_of_text(&format!("{prompt}\n{}", title.trim_end())).title().map(|title| title.len()),
         Some(203)
     );
 }
