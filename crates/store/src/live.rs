@@ -8,6 +8,7 @@ use threadline_entry::{Entry, Json, key};
 
 use crate::home::Home;
 use crate::last_active::read_last_message;
+use crate::log_file::SessionLogs;
 use crate::regular_file;
 use crate::session_file::SessionFile;
 
@@ -20,8 +21,8 @@ pub enum LiveEvidence {
     RecentLine(Duration),
 }
 
-/// A session is live without a process if its log was modified, and its last message written, within this
-/// time. The modification time alone says nothing: a file that was edited or copied is new, but not in use.
+/// A session is live without a process if its log, or that of a sub-agent, was modified, and the last message
+/// in it written, within this time. The modification time alone says nothing: a file that was edited or copied is new, but not in use.
 const LIVE_AGE: Duration = Duration::from_secs(120);
 
 /// The sessions that processes of Claude Code have open, and the one rule by which a session is live.
@@ -60,22 +61,52 @@ impl LiveRule {
         if let Some(pid) = self.pids.get(id) {
             return Some(LiveEvidence::Process(*pid));
         }
-        // A time in the future is that of another clock.
-        let age = |time: SystemTime| now.duration_since(time).unwrap_or_default();
-        let age_of_message = age(last_message?);
-        (age(modified) < LIVE_AGE && age_of_message < LIVE_AGE)
+        let age_of_message = age(last_message?, now);
+        (is_recent(modified, now) && age_of_message < LIVE_AGE)
             .then_some(LiveEvidence::RecentLine(age_of_message))
+    }
+
+    /// Returns whether a session is live at `now`, given its logs and the last message of its own one. While a
+    /// sub-agent works, only the log of the sub-agent may grow.
+    pub fn evidence_in(
+        &self,
+        session: &SessionLogs,
+        last_message: Option<SystemTime>,
+        now: SystemTime,
+    ) -> Option<LiveEvidence> {
+        let id = &session.file.id;
+        self.evidence(id, session.modified(), last_message, now).or_else(|| {
+            session.agents.iter().find_map(|log| {
+                let last_message = read_message_of_live(&log.path, log.modified, now);
+                self.evidence(id, log.modified, last_message, now)
+            })
+        })
     }
 }
 
 /// Returns whether one session is live at `now`, and how this was detected; see [`LiveRule`].
 pub fn detect_live(file: &SessionFile, now: SystemTime) -> Option<LiveEvidence> {
-    let modified = fs_err::metadata(&file.path).and_then(|metadata| metadata.modified());
-    let is_recent = |modified: &SystemTime| now.duration_since(*modified).unwrap_or_default() < LIVE_AGE;
-    // The log of a session that was not modified need not be read.
-    let modified = modified.ok().filter(is_recent);
-    let last_message = modified.and_then(|_| read_last_message(&file.path));
-    LiveRule::read(&file.home).evidence(&file.id, modified.unwrap_or(UNIX_EPOCH), last_message, now)
+    let rule = LiveRule::read(&file.home);
+    let evidence = |path: &Path| {
+        let modified = fs_err::metadata(path).and_then(|metadata| metadata.modified()).unwrap_or(UNIX_EPOCH);
+        rule.evidence(&file.id, modified, read_message_of_live(path, modified, now), now)
+    };
+    evidence(&file.path).or_else(|| file.agents().found.iter().find_map(|agent| evidence(&agent.path)))
+}
+
+/// Returns whether a log that was modified at this time may be that of a live session.
+pub fn is_recent(modified: SystemTime, now: SystemTime) -> bool {
+    age(modified, now) < LIVE_AGE
+}
+
+/// Returns the age of a time. A time in the future is that of another clock.
+fn age(time: SystemTime, now: SystemTime) -> Duration {
+    now.duration_since(time).unwrap_or_default()
+}
+
+/// Reads the time of the last message of a log, unless it was not modified lately.
+fn read_message_of_live(path: &Path, modified: SystemTime, now: SystemTime) -> Option<SystemTime> {
+    is_recent(modified, now).then(|| read_last_message(path)).flatten()
 }
 
 /// Returns the session and the process of an entry in Claude Code's list of processes.
@@ -148,5 +179,25 @@ mod tests {
         assert_eq!(after(119, 1), Some(LiveEvidence::RecentLine(Duration::from_secs(119))));
         assert_eq!(after(121, 1), None, "idle for too long");
         assert_eq!(after(600, 599), None, "modified without a new message");
+    }
+
+    #[test]
+    fn a_session_whose_sub_agent_works_is_live() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, time: &str, modified: u64| {
+            let path = dir.path().join("projects/-p").join(name);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(&path, format!("{{\"type\":\"user\",\"timestamp\":\"{time}\"}}\n")).unwrap();
+            let handle = std::fs::File::options().write(true).open(&path).unwrap();
+            handle.set_modified(UNIX_EPOCH + Duration::from_secs(modified)).unwrap();
+        };
+        write("s1.jsonl", "2026-01-01T10:00:00.000Z", 1_767_261_600);
+        write("s1/subagents/agent-a1.jsonl", "2026-01-01T10:09:58.000Z", 1_767_262_198);
+        let now = UNIX_EPOCH + Duration::from_secs(1_767_262_200);
+        let live = Some(LiveEvidence::RecentLine(Duration::from_secs(2)));
+        let file = SessionFile::at(dir.path().join("projects/-p/s1.jsonl"));
+        assert_eq!(detect_live(&file, now), live);
+        let sessions = crate::Store::open([dir.path().to_owned()]).session_logs().found;
+        assert_eq!(LiveRule::default().evidence_in(&sessions[0], None, now), live);
     }
 }

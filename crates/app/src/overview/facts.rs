@@ -46,7 +46,7 @@ pub(super) struct SessionFact {
     pub(super) branch: Option<u32>,
     pub(super) started: Option<Millis>,
     pub(super) last_active: Millis,
-    /// When the log of the session was last modified.
+    /// When a log of the session, or of one of its sub-agents, was last modified.
     pub(super) modified: Millis,
     /// How its log ends; names are those of the facts.
     pub(super) ending: LogEnding,

@@ -103,7 +103,7 @@ impl Merger {
             branch: title.and_then(|title| title.branch.as_deref()).map(|branch| self.name(branch)),
             started: title.and_then(|title| title.started),
             last_active: title.map_or(0, |title| title.last_active),
-            modified: millis(session.modified()),
+            modified: session.logs().map(|log| millis(log.modified)).max().unwrap_or(0),
             ending: LogEnding::Empty,
         };
         match self.session_ids.entry(fact.id.clone()) {
