@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
 use rayon::prelude::*;
-use threadline_entry::project_directory;
+use threadline_entry::{ToolPattern, project_directory};
 use threadline_store::{
     Listing, LiveRule, LogFile, SessionFile, SessionLogs, SessionPreview, keep_last_active, preview_all,
     read_session_preview,
@@ -141,11 +141,8 @@ impl CardFilter {
         let models: Vec<Option<&str>> =
             figures.iter().flat_map(|figures| &figures.models).map(|name| Some(&**name)).collect();
         let called = |wanted: &String| {
-            let is_called = |name: &str| match wanted.strip_suffix('*') {
-                Some(start) => name.to_lowercase().starts_with(&start.to_lowercase()),
-                None => name.eq_ignore_ascii_case(wanted),
-            };
-            figures.is_some_and(|figures| figures.tools.iter().any(|(name, _)| is_called(name)))
+            let pattern = ToolPattern::new(wanted);
+            figures.is_some_and(|figures| figures.tools.iter().any(|(name, _)| pattern.matches(name)))
         };
         has(&self.project, &[Some(&card.project), Some(&card.folder), card.cwd.as_deref()])
             && has(&self.branch, &[card.branch.as_deref()])

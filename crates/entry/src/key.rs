@@ -29,14 +29,6 @@ macro_rules! keys {
             )*
         }
 
-        /// The keys with the start of a string value, as Claude Code writes them.
-        pub mod string_member {
-            $(
-                #[doc = concat!("The text `\"", $key, "\":\"`.")]
-                pub const $name: &str = concat!("\"", $key, "\":\"");
-            )*
-        }
-
         /// The keys as first member of an object, as Claude Code writes them.
         pub mod first {
             $(

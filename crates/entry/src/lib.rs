@@ -34,6 +34,7 @@ mod project;
 mod text;
 mod timestamp;
 mod title;
+mod tool_pattern;
 pub mod value;
 pub mod walk;
 pub mod write;

@@ -1,6 +1,6 @@
 //! Reads a few values of a line without parsing it into an entry.
 
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memchr2, memmem};
 
 use crate::json::{self, Json, JsonValidator};
 pub use crate::json::{skip_value, visit_members};
@@ -31,6 +31,26 @@ pub fn pick<'a, const N: usize>(line: &'a [u8], keys: [&str; N]) -> Option<[Opti
         return None;
     }
     Some(found.map(|value| value.map(|(from, to)| Json::from_valid(&body[from..to]))))
+}
+
+/// Returns the string values of a [quoted key](crate::key::quoted) in the lines of a log, at any depth, as they
+/// are written, with escapes. Only complete values are returned.
+///
+/// For the beginnings of logs: the lines are not parsed, and the last one may be incomplete. White space around
+/// the colon, which Claude Code does not write but other programs do, is accepted.
+pub fn string_values<'a>(lines: &'a [u8], quoted_key: &'static str) -> impl Iterator<Item = &'a str> {
+    memmem::find_iter(lines, quoted_key.as_bytes()).filter_map(move |at| {
+        let rest = lines[at + quoted_key.len()..].trim_ascii_start().strip_prefix(b":")?;
+        let value = rest.trim_ascii_start().strip_prefix(b"\"")?;
+        let mut end = 0;
+        loop {
+            end += memchr2(b'"', b'\\', value.get(end..)?)?;
+            if value[end] == b'"' {
+                return std::str::from_utf8(&value[..end]).ok();
+            }
+            end += 2;
+        }
+    })
 }
 
 /// The values that [`skim`] returns: those of the line's keys, and those of its message's keys.
@@ -267,8 +287,22 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    use super::{jump_to_hit, pick, short_texts_equal, skim, skim_around};
+    use super::{jump_to_hit, pick, short_texts_equal, skim, skim_around, string_values};
     use crate::Json;
+
+    #[test]
+    fn string_values_are_found_with_and_without_white_space() {
+        let values = |lines: &str| -> Vec<String> {
+            string_values(lines.as_bytes(), "\"cwd\"").map(str::to_owned).collect()
+        };
+        assert_eq!(values(r#"{"cwd":"/a"}"#), ["/a"]);
+        assert_eq!(
+            values("{\"x\": {\"cwd\" :\t\"/a \\\"b\\\\\"}}\n{\"cwd\":1}\n{\"cwd\":\"c\"}"),
+            [r#"/a \"b\\"#, "c"]
+        );
+        assert_eq!(values(r#"{"x":"\"cwd\":\"no\"","y":"cwd"}{"cwd":"to"#), [""; 0]);
+        assert_eq!(values(r#"{"cwd":"\"#), [""; 0]);
+    }
 
     #[test]
     fn any_difference_of_short_texts_is_detected() {

@@ -2,8 +2,7 @@
 
 use std::io::Read;
 
-use memchr::memmem;
-use threadline_entry::{decode, key};
+use threadline_entry::{decode, key, walk};
 
 use crate::query::Query;
 use crate::scan::{OpenLog, SearchedSession, parallel_map};
@@ -50,18 +49,8 @@ pub fn read_first_uuid(log: impl Read) -> Option<[u8; 36]> {
 /// Returns the directory in which each session began.
 pub fn directories(sessions: &[SearchedSession], open: &OpenLog) -> Vec<Option<String>> {
     parallel_map(sessions, |session| {
-        read_head(open(session.logs.first()?).ok()?, |head| string_of(head, key::string_member::CWD))
+        read_head(open(session.logs.first()?).ok()?, |head| {
+            Some(decode(walk::string_values(head, key::quoted::CWD).next()?).into_owned())
+        })
     })
-}
-
-/// Returns the first string value of a key.
-fn string_of(head: &[u8], key: &str) -> Option<String> {
-    let from = memmem::find(head, key.as_bytes())? + key.len();
-    let mut escaped = false;
-    let end = head[from..].iter().position(|byte| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        ends
-    })?;
-    Some(decode(std::str::from_utf8(&head[from..from + end]).ok()?).into_owned())
 }

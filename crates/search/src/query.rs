@@ -13,7 +13,7 @@ mod lexer;
 use std::ops::Range;
 
 use jiff::Zoned;
-use threadline_entry::{Millis, value};
+use threadline_entry::{Millis, ToolPattern, value};
 
 use self::lexer::{QueryLexer, QueryPart};
 use crate::needle::Needle;
@@ -44,7 +44,7 @@ pub(crate) struct FieldFilter {
 pub(crate) enum FieldCondition {
     Role(PieceRole),
     Kind(TextKind),
-    Tool(ToolName),
+    Tool(ToolPattern),
     Path(Term),
     Command(Term),
     /// Whether it is an error, and optionally a term in its text.
@@ -57,27 +57,6 @@ pub(crate) enum FieldCondition {
     Since(Millis),
     /// Before this time.
     Until(Millis),
-}
-
-/// A tool name, compared case-insensitively; `*` matches any text.
-#[derive(Clone, Debug)]
-pub(crate) struct ToolName(Vec<String>);
-
-impl ToolName {
-    fn new(text: &str) -> Self {
-        Self(text.to_lowercase().split('*').map(str::to_owned).collect())
-    }
-
-    pub(crate) fn matches(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        let [first, middle @ .., last] = &self.0[..] else { return self.0.first() == Some(&name) };
-        let Some(mut rest) = name.strip_prefix(&**first) else { return false };
-        for part in middle {
-            let Some(at) = rest.find(&**part) else { return false };
-            rest = &rest[at + part.len()..];
-        }
-        rest.ends_with(&**last)
-    }
 }
 
 /// A parse error of a query, with the part that caused it.
@@ -126,6 +105,16 @@ pub enum QueryError {
         /// Its byte range in the query.
         span: Range<usize>,
     },
+    /// The time of `since:` is not before that of `until:`.
+    #[error("`{since}` is not before `{until}`")]
+    EmptyRange {
+        /// The part with the start.
+        since: String,
+        /// The part with the end.
+        until: String,
+        /// The byte range of the later one in the query.
+        span: Range<usize>,
+    },
 }
 
 impl QueryError {
@@ -136,7 +125,38 @@ impl QueryError {
             Self::Nothing { span, .. }
             | Self::Unclosed { span, .. }
             | Self::Pattern { span, .. }
-            | Self::Value { span, .. } => Some(span.clone()),
+            | Self::Value { span, .. }
+            | Self::EmptyRange { span, .. } => Some(span.clone()),
+        }
+    }
+}
+
+/// The time that the fields before a part of a query leave, with the text of these fields.
+#[derive(Default)]
+struct SearchedTime<'q> {
+    since: Option<(Millis, &'q str)>,
+    until: Option<(Millis, &'q str)>,
+}
+
+impl<'q> SearchedTime<'q> {
+    /// Adds a condition. Returns an error if no time is left.
+    fn restrict(&mut self, field: &FieldCondition, part: &QueryPart<'q>) -> Result<(), QueryError> {
+        match field {
+            FieldCondition::Since(at) if self.since.is_none_or(|(since, _)| since < *at) => {
+                self.since = Some((*at, part.text));
+            }
+            FieldCondition::Until(at) if self.until.is_none_or(|(until, _)| *at < until) => {
+                self.until = Some((*at, part.text));
+            }
+            _ => {}
+        }
+        match (self.since, self.until) {
+            (Some((from, since)), Some((to, until))) if from >= to => Err(QueryError::EmptyRange {
+                since: since.to_owned(),
+                until: until.to_owned(),
+                span: part.span.clone(),
+            }),
+            _ => Ok(()),
         }
     }
 }
@@ -161,8 +181,12 @@ impl Query {
         let mut query =
             Self { terms: Vec::new(), excluded: Vec::new(), filters: Vec::new(), needle: Needle::None };
         let mut reader = QueryLexer::new(text);
+        let mut range = SearchedTime::default();
         while let Some(part) = reader.next_part()? {
             query.add(&part, now)?;
+            if let Some(FieldFilter { field, negated: false }) = query.filters.last() {
+                range.restrict(field, &part)?;
+            }
         }
         let wanted = !query.terms.is_empty() || query.filters.iter().any(|filter| !filter.negated);
         if !wanted {
@@ -210,6 +234,11 @@ impl Query {
             FieldCondition::Session(prefix) => Some(id.to_lowercase().starts_with(prefix)),
             _ => None,
         })
+    }
+
+    /// Returns whether the query has words, phrases or patterns, which can be highlighted.
+    pub fn has_terms(&self) -> bool {
+        !self.terms.is_empty()
     }
 
     /// Returns whether the query has a `project:` field.

@@ -5,10 +5,9 @@ use std::hash::Hasher;
 use std::io::{self, Read};
 use std::ops::{ControlFlow, Range};
 
-use memchr::memmem;
 use threadline_entry::lens::Envelope;
 use threadline_entry::{
-    Entry, LineBlock, LineReader, LogLine, Millis, Position, SkippedLine, anchor, key, parse_line,
+    Entry, LineBlock, LineReader, LogLine, Millis, Position, SkippedLine, anchor, key, parse_line, walk,
 };
 
 use crate::call::{CallInfo, CallLookup, command_of, path_of};
@@ -470,8 +469,7 @@ fn occurrences(term: &Term, folded: &FoldCache<'_>) -> Vec<Range<usize>> {
 ///
 /// A forked session begins with the lines of its origin, so both have the same first uuid.
 pub fn first_uuid(head: &[u8]) -> Option<&[u8]> {
-    const KEY: &[u8] = key::string_member::UUID.as_bytes();
-    let at = memmem::find(head, KEY)? + KEY.len();
-    let uuid = head.get(at..at + 36)?;
-    uuid.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-').then_some(uuid)
+    let is_uuid =
+        |uuid: &&[u8]| uuid.len() == 36 && uuid.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+    walk::string_values(head, key::quoted::UUID).next().map(str::as_bytes).filter(is_uuid)
 }

@@ -137,8 +137,16 @@ fn calls_that_a_fork_copied_are_inherited() {
     let more = "u2 <- a1 user \"go on\"\na2 <- u2 reply m2 text \"Two.\" usage={\"output_tokens\":3000}\n";
     let home = TestHome::new();
     home.session(first, &origin);
-    home.session(fork, &format!("{origin}{more}"));
-    let app = app(&home);
+    let path = home.session(fork, &format!("{origin}{more}"));
+    let app = || app(&home);
+    assert_fork(&app(), first, fork);
+    // Other programs write white space between the members of a line.
+    let spaced = std::fs::read_to_string(&path).unwrap().replace("\":", "\": ").replace(",\"", ", \"");
+    std::fs::write(path, spaced).unwrap();
+    assert_fork(&app(), first, fork);
+}
+
+fn assert_fork(app: &App, first: &str, fork: &str) {
     let header = |id: &str| app.load(&app.find(id).unwrap()).unwrap().transcript().header;
     let (origin, fork) = (header(first), header(fork));
     assert_eq!((origin.spent.calls, &origin.inherited), (1, &None));
@@ -149,7 +157,7 @@ fn calls_that_a_fork_copied_are_inherited() {
     assert!(inherited.label().ends_with(" inherited from 11111111"), "{}", inherited.label());
     let prices = app.prices().unwrap();
     let served =
-        SessionCache::new(prices).with::<_, AppError>(&app, "22222222-aaaa-4000-8000-000000000002", |live| {
+        SessionCache::new(prices).with::<_, AppError>(app, "22222222-aaaa-4000-8000-000000000002", |live| {
             Ok(live.page_layout(&SessionSelector::default()).unwrap().layout.header.spent.clone())
         });
     assert_eq!(served.unwrap(), fork.spent);

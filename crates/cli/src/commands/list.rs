@@ -59,7 +59,7 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "ORDER", default_value = "active")]
     sort: SortOrder,
 
-    /// Maximum number of sessions
+    /// Maximum number of sessions; 0 for all
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
 
@@ -142,7 +142,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
     drop(progress);
     let (mut sessions, unread) = listed?;
     let n_found = sessions.len();
-    sessions.truncate(args.limit.unwrap_or(usize::MAX));
+    sessions.truncate(args.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX));
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
         for session in &sessions {

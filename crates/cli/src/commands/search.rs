@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use threadline_app::App;
 use threadline_app::search::SearchLimits;
+use threadline_app::time::TimeRange;
 use threadline_search::{Query, QueryError};
 use threadline_view::add_condition;
 
@@ -53,7 +54,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0)]
     context: usize,
 
-    /// Maximum number of matches, or of sessions with --list and --count
+    /// Maximum number of matches, or of sessions with --list and --count; 0 for all
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
 
@@ -79,6 +80,11 @@ pub(crate) struct SearchArgs {
 }
 
 impl SearchArgs {
+    /// Returns the maximum number of matches or sessions, if there is one.
+    fn limit(&self) -> Option<usize> {
+        self.limit.filter(|limit| *limit > 0)
+    }
+
     /// Returns the query with the conditions of the options that are fields, too.
     fn query_text(&self) -> String {
         let mut text = self.query.join(" ");
@@ -173,6 +179,8 @@ pub(crate) fn pick_session(
 }
 
 pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, CommandError> {
+    // The query reports the same, but in its own syntax.
+    TimeRange::parse(args.since.as_deref(), args.until.as_deref(), &jiff::Zoned::now())?;
     if args.interactive {
         let sort = args.sort.unwrap_or_default();
         return picker::run(cx, &args.query_text(), sort, args.project.as_deref());
@@ -207,6 +215,7 @@ pub(super) fn parse(text: &str) -> Result<Query, CommandError> {
         CommandError::new(message).hint(match error {
             QueryError::Empty => "give a word to search for, such as `threadline search timeout`",
             QueryError::OnlyExcluded => "add a word that must match",
+            QueryError::EmptyRange { .. } => "exchange the two times of since and until",
             _ => "query syntax: `threadline search --help`",
         })
     })

@@ -171,7 +171,12 @@ fn since_and_until_are_options_and_fields() {
     assert_eq!(ids(&["--since", "2026-01-01", "--until", "2026-01-01"]), [old, new].concat());
     let wrong = at_home(&home, &["search", "slow", "--since", "soon"]);
     assert_eq!(wrong.code, 2);
-    assert!(wrong.err.contains("expected a time such as"), "{wrong}");
+    assert!(wrong.err.contains("`soon` is not a date or time"), "{wrong}");
+    let empty = at_home(&home, &["search", "slow", "--since", "2026-01-02", "--until", "2026-01-01"]);
+    assert!(empty.code == 2 && empty.err.contains("`2026-01-02` is not before `2026-01-01`"), "{empty}");
+    let empty = at_home(&home, &["search", "slow since:2026-01-02 until:2026-01-01"]);
+    assert!(empty.code == 2 && empty.err.contains("is not before `until:2026-01-01`"), "{empty}");
+    assert_eq!(at_home(&home, &["list", "-n", "0"]).out.lines().count(), 3, "as in search, 0 is no limit");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use jiff::Zoned;
+use threadline_entry::ToolPattern;
 
-use super::{FieldCondition, QueryError, ToolName};
+use super::{FieldCondition, QueryError};
 use crate::moment;
 use crate::piece::{PieceRole, TextKind};
 use crate::term::Term;
@@ -27,8 +28,8 @@ pub(super) struct QueryPart<'q> {
     pub(super) field: Option<&'static str>,
     value: PartValue<'q>,
     /// The source text of the part.
-    text: &'q str,
-    span: Range<usize>,
+    pub(super) text: &'q str,
+    pub(super) span: Range<usize>,
 }
 
 /// The syntax of a value.
@@ -178,7 +179,7 @@ impl QueryPart<'_> {
                 let kind = TextKind::ALL.iter().find(|kind| value.eq_ignore_ascii_case(kind.name()));
                 FieldCondition::Kind(*kind.ok_or_else(|| wrong(format!("expected {}", one_of(&names))))?)
             }
-            "tool" => FieldCondition::Tool(ToolName::new(value)),
+            "tool" => FieldCondition::Tool(ToolPattern::new(value)),
             "path" => FieldCondition::Path(term),
             "command" => FieldCondition::Command(term),
             "error" => match value {

@@ -115,7 +115,7 @@ impl<'a> SearchReport<'a> {
     fn counted(&mut self, session: usize, count: usize) -> Result<ControlFlow<()>, CommandError> {
         let is_first = self.session_hits == 0;
         let is_counting = self.args.list || self.args.count;
-        let limit = self.args.limit.filter(|_| !is_counting).unwrap_or(usize::MAX);
+        let limit = self.args.limit().filter(|_| !is_counting).unwrap_or(usize::MAX);
         let count = count.min(limit.saturating_sub(self.n_hits));
         self.session_hits += count;
         self.n_hits += count;
@@ -134,7 +134,7 @@ impl<'a> SearchReport<'a> {
 
     /// Ends the output after the requested number of matches.
     fn stop_at_limit(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
-        if self.args.limit != Some(self.n_hits) {
+        if self.args.limit() != Some(self.n_hits) {
             return Ok(ControlFlow::Continue(()));
         }
         self.stopped = true;
@@ -200,7 +200,7 @@ impl<'a> SearchReport<'a> {
                 writeln!(self.answer(), "{}\t{found}", searched.id)?;
             }
             self.flush_periodically()?;
-            if self.args.limit == Some(self.n_sessions) {
+            if self.args.limit() == Some(self.n_sessions) {
                 self.stopped = true;
                 return Ok(ControlFlow::Break(()));
             }
