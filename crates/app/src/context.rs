@@ -19,19 +19,15 @@ pub struct SessionContext {
 
 impl LoadedSession {
     /// Returns the context window of the session, or that of the sub-agent with this id or unique prefix.
-    /// Drops the costs, which would need memory beside the windows.
-    ///
     /// # Errors
     ///
     /// If no sub-agent matches, or several.
-    pub fn context(&mut self, agent: Option<&str>) -> Result<SessionContext, AppError> {
+    pub fn context(&self, agent: Option<&str>) -> Result<SessionContext, AppError> {
         let agent = agent.map(|id| self.find_agent(id)).transpose()?;
-        let spending = self.spending.take();
         let agents = match agent {
             Some(_) => Vec::new(),
-            None => AgentContext::all(&self.family, spending.as_ref()),
+            None => AgentContext::all(&self.family, self.spending.as_ref()),
         };
-        drop(spending);
         let ledger = ContextLedger::of(self.family.session(agent));
         Ok(SessionContext { agent, ledger, agents })
     }

@@ -1,6 +1,6 @@
 //! The overview on one screen: figures of four periods, a chart line, and lists side by side.
 
-use threadline_view::humanize::{count, duration, plural, short_count, short_id};
+use threadline_view::humanize::{count, duration, plural, share, short_count, short_id};
 use threadline_view::{
     OpenSessionFigure, Overview, OverviewPeriod, PeriodFigures, short_model, short_path, short_tool,
 };
@@ -137,8 +137,8 @@ impl Renderer<'_> {
     fn model_line(&self) -> TermText {
         let total = self.overview.selected.figures.usage.cost.to_f64();
         let models = self.overview.models.iter().map(|(name, totals)| {
-            let share = totals.cost.to_f64() / total * 100.0;
-            let share = if share.is_finite() { format!(" {share:.0} %") } else { String::new() };
+            let part = totals.cost.to_f64() / total;
+            let share = if part.is_finite() { format!(" {}", share(part)) } else { String::new() };
             format!("{} {}{share}", short_model(name), totals.short_cost())
         });
         self.labelled("Models", &models.collect::<Vec<_>>().join(" · "))

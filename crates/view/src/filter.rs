@@ -1,5 +1,6 @@
 //! Filters: the parts of a transcript to show.
 
+use threadline_entry::ToolPattern;
 use threadline_session::InputKind;
 
 use crate::transcript::{BranchView, ItemBody, Transcript, TranscriptEnd, TranscriptItem, TurnView};
@@ -24,8 +25,8 @@ pub enum DetailLevel {
 pub struct TranscriptFilter {
     /// The amount of detail.
     pub level: DetailLevel,
-    /// Only calls of these tools, unless empty.
-    pub tools: Vec<String>,
+    /// Only calls of these tools, also in sub-agents, unless empty.
+    pub tools: Vec<ToolPattern>,
     /// Only counted errors, and the calls that contain them. See [`count_errors`](crate::count_errors).
     pub errors_only: bool,
     /// Only one role: `user` or `assistant`.
@@ -36,6 +37,11 @@ impl TranscriptFilter {
     /// Creates a filter that shows everything up to a level.
     pub fn up_to_level(level: DetailLevel) -> Self {
         Self { level, tools: Vec::new(), errors_only: false, role: None }
+    }
+
+    /// Returns whether only some kinds of items are wanted, not all up to a level.
+    pub fn selects_items(&self) -> bool {
+        self.errors_only || !self.tools.is_empty() || self.role.is_some()
     }
 
     /// Removes unwanted items from a transcript, and turns without remaining items.
@@ -59,8 +65,7 @@ impl TranscriptFilter {
                 turn.items.retain(TranscriptItem::has_errors_of_agents);
             }
         }
-        let selects_items = self.errors_only || !self.tools.is_empty() || self.role.is_some();
-        self.keep_turns(&mut branch.turns) || !selects_items
+        self.keep_turns(&mut branch.turns) || !self.selects_items()
     }
 
     /// Removes unwanted items from a turn. Returns whether any remain.
@@ -74,7 +79,8 @@ impl TranscriptFilter {
         items.retain(|item| self.wants(item));
         for item in items {
             if let ItemBody::Call(call) = &mut item.body {
-                call.agents.retain_mut(|agent| self.keep_turns(&mut agent.turns) || !self.errors_only);
+                let keeps_empty = !self.errors_only && (self.tools.is_empty() || self.names(&call.name));
+                call.agents.retain_mut(|agent| self.keep_turns(&mut agent.turns) || keeps_empty);
             }
         }
     }
@@ -104,18 +110,33 @@ impl TranscriptFilter {
             body @ ItemBody::Event { .. } if body.is_attachment() => DetailLevel::Tools,
             ItemBody::Event { .. } => DetailLevel::Full,
         };
-        let of_tool = match &item.body {
-            ItemBody::Call(call) => self.tools.contains(&call.name),
-            _ => false,
-        };
         let of_role = self.role.as_deref().is_none_or(|role| match &item.body {
             ItemBody::Input { .. } => role == "user",
             ItemBody::Text(_) | ItemBody::Thinking(_) | ItemBody::Call(_) => role == "assistant",
             _ => false,
         });
-        level <= self.level
+        // What was asked for by name is not hidden by the level.
+        let is_selected = self.errors_only || !self.tools.is_empty();
+        (is_selected || level <= self.level)
             && (!self.errors_only || item.is_error())
-            && (self.tools.is_empty() || of_tool)
+            && (self.tools.is_empty() || self.has_named_call(item))
             && of_role
+    }
+
+    /// Returns whether calls of a tool are wanted by name.
+    fn names(&self, tool: &str) -> bool {
+        self.tools.iter().any(|pattern| pattern.matches(tool))
+    }
+
+    /// Returns whether an item is a call of a wanted tool, or contains one in a sub-agent.
+    fn has_named_call(&self, item: &TranscriptItem) -> bool {
+        let ItemBody::Call(call) = &item.body else { return false };
+        let mut in_agents = call.agents.iter().flat_map(|agent| &agent.turns).flat_map(|turn| &turn.items);
+        self.names(&call.name) || in_agents.any(|item| self.has_named_call(item))
+    }
+
+    /// Returns whether a call of this tool is only shown because of a sub-agent in it.
+    pub(crate) fn is_only_around(&self, tool: &str, failed: bool) -> bool {
+        (self.errors_only && !failed) || (!self.tools.is_empty() && !self.names(tool))
     }
 }

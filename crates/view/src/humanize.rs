@@ -49,6 +49,14 @@ pub fn line_change(added: usize, removed: usize) -> String {
     }
 }
 
+/// Formats a share of a whole, from 0 to 1, in percent. A small one is not rounded to nothing: `12 %`, `< 1 %`.
+pub fn share(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent > 0.0 && percent < 1.0 => "< 1 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
 /// Formats a size in bytes in a fitting decimal unit: `1.5 kB`.
 pub fn bytes(size: u64) -> String {
     match size {
@@ -101,6 +109,11 @@ mod tests {
         assert_eq!(minute(Millis::MAX, &zone), "");
         assert_eq!(short_id("3f2a91c2-0000-4000-8000-000000000001"), "3f2a91c2");
         assert_eq!((short_id("größer als acht"), short_id("abc")), ("größer a", "abc"));
+    }
+
+    #[test]
+    fn small_shares_are_not_nothing() {
+        assert_eq!([0.0, 0.004, 0.01, 0.126, 1.0].map(share), ["0 %", "< 1 %", "1 %", "13 %", "100 %"]);
     }
 
     #[test]

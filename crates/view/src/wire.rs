@@ -38,7 +38,9 @@ pub use overview::{
     OpenSessionObject, OverviewObject, OverviewRecordObject, PeriodFiguresObject, PeriodObject,
     ProjectFiguresObject, ToolFiguresObject, TopSessionObject,
 };
-pub use show::{BodyObject, ShowObject, ShowWriter, SpentObject, TimingObject, TokensObject, show};
+pub use show::{
+    BodyObject, OutlineObject, ShowObject, ShowWriter, SpentObject, TimingObject, TokensObject, show,
+};
 pub use trace::{InstallObject, PushObject, SessionStatusObject, SpanObject};
 pub use usage::{
     AccountObject, FiguresObject, GroupObject, KeyObject, ReconciledObject, RecordObject, WindowObject, exact,

@@ -63,8 +63,8 @@ fn the_context_of_a_sub_agent_is_found_by_a_unique_prefix() {
         home.agent("team", id, "u1 user \"look\"", None);
     }
     let app = app(&home);
-    let mut loaded = app.load(&app.find("last").unwrap()).unwrap();
-    let mut found = |id: &str| {
+    let loaded = app.load(&app.find("last").unwrap()).unwrap();
+    let found = |id: &str| {
         let agent = loaded.context(Some(id))?.agent.unwrap();
         Ok::<_, AppError>(loaded.family.agents[agent].id.clone())
     };
@@ -77,6 +77,7 @@ fn the_context_of_a_sub_agent_is_found_by_a_unique_prefix() {
     );
     assert_eq!(found("c").unwrap_err().to_string(), "no sub-agent matches `c`");
     assert_eq!(loaded.context(None).unwrap().agents.len(), 3);
+    assert!(loaded.spending.is_some(), "the costs are kept");
 }
 
 #[test]

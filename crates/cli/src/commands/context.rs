@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use threadline_app::SessionContext;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, visible};
-use threadline_view::humanize::{count, duration, plural, short_count};
+use threadline_view::humanize::{count, duration, plural, share, short_count};
 use threadline_view::wire::{ContextObject, context_objects};
 use threadline_view::{AgentContext, ContextCall, ContextLedger, WindowItem, WindowPart, short_model};
 
@@ -38,25 +38,31 @@ pub(crate) struct ContextArgs {
 
 pub(crate) fn run(cx: &Context, args: &ContextArgs) -> Result<CommandOutcome, CommandError> {
     let file = cx.app.find(&args.session)?;
-    let mut loaded = cx.app.load(&file)?;
+    let loaded = cx.app.load(&file)?;
     let SessionContext { ledger, agents, .. } = loaded.context(args.agent.as_deref())?;
+    let lacks_misses = args.misses && ledger.calls.iter().all(|call| call.miss.is_none());
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
-        for object in context_objects(&ledger).chain(agents.iter().map(ContextObject::from)) {
+        let objects = context_objects(&ledger).chain(agents.iter().map(ContextObject::from));
+        for object in objects.filter(|object| !args.misses || object.is_miss()) {
             answer.json(&object)?;
         }
-    } else if !ledger.calls.is_empty() {
+    } else if !ledger.calls.is_empty() && !lacks_misses {
         answer.text(&calls(cx, args, &ledger))?;
         answer.text(&largest_window(cx, &ledger))?;
         answer.text(&misses(cx, &ledger))?;
         answer.text(&unused(cx, args, &ledger))?;
     }
-    if !cx.json && !agents.is_empty() {
+    if !cx.json && !agents.is_empty() && !lacks_misses {
         answer.text(&sub_agents(cx, &agents))?;
     }
     answer.finish()?;
     if ledger.calls.is_empty() && agents.iter().all(|agent| agent.n_calls == 0) {
         cx.ui.note("the session has no model call with recorded usage");
+        return Ok(cx.warn_unread(&loaded.unread, CommandOutcome::Negative));
+    }
+    if lacks_misses {
+        cx.ui.note("no cache misses");
         return Ok(cx.warn_unread(&loaded.unread, CommandOutcome::Negative));
     }
     if ledger.n_unrecorded > 0 {
@@ -167,8 +173,7 @@ fn largest_window(cx: &Context, ledger: &ContextLedger) -> TermText {
     parts.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
     let window = call.window().max(1);
     let row = |(part, tokens): &(&WindowPart, u64)| {
-        let share = *tokens as f64 * 100.0 / window as f64;
-        let share = if share < 1.0 { "< 1 %".to_owned() } else { format!("{share:.0} %") };
+        let share = share(*tokens as f64 / window as f64);
         vec![visible(&part.label()).into_owned(), count(*tokens), share, bar(*tokens, window, 30)]
     };
     let rows: Vec<Vec<String>> = parts.iter().map(row).collect();

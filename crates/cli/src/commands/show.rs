@@ -1,22 +1,23 @@
 mod follow;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
 use threadline_app::{LoadedSession, split_anchor};
+use threadline_entry::ToolPattern;
 use threadline_search::Query;
 use threadline_session::SessionFamily;
 use threadline_term::{
-    OutlineTable, RenderedTranscript, TermPage, TermText, TranscriptRenderer, TranscriptStyle,
-    render_outline, render_transcript_at,
+    RenderedTranscript, TermPage, TermText, TranscriptRenderer, TranscriptStyle, render_outline,
+    render_transcript_at,
 };
 use threadline_view::humanize::plural;
 use threadline_view::{
-    DetailLevel, ItemBody, OutlineBuilder, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptItem,
-    TranscriptPart, TranscriptParts, TurnPredicate, TurnRange, TurnView, anchor, anchor_line, changes,
-    outline, patch, wire,
+    DetailLevel, ItemBody, OutlineBuilder, OutlineLine, Transcript, TranscriptBuilder, TranscriptFilter,
+    TranscriptItem, TranscriptPart, TranscriptParts, TurnPredicate, TurnRange, TurnView, anchor, anchor_line,
+    changes, count_tools, outline, patch, wire,
 };
 
 use crate::context::Context;
@@ -47,7 +48,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "QUERY", conflicts_with_all = ["follow", "patch"])]
     find: Option<String>,
 
-    /// Only calls of this tool (can be repeated)
+    /// Only calls of this tool, at any level; `mcp__*` for several (can be repeated)
     #[arg(long, value_name = "NAME")]
     tool: Vec<String>,
 
@@ -55,7 +56,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "ROLE", value_parser = ["user", "assistant"])]
     role: Option<String>,
 
-    /// Only errors
+    /// Only errors, at any level
     #[arg(long)]
     errors: bool,
 
@@ -139,7 +140,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
         || anchor.is_some()
         || matches!(args.level, Some(LevelChoice::Raw))
         || args.find.is_some();
-    let shown = if args.outline && !cx.json && anchor.is_none() {
+    let shown = if args.outline && anchor.is_none() {
         show_outline(cx, args, builder)
     } else if cx.json && anchor.is_none() {
         show_json(cx, args, builder)
@@ -267,8 +268,7 @@ fn show_by_turn(
         }
     }
     answer.finish()?;
-    args.note_no_errors(cx, is_empty);
-    Ok(CommandOutcome::Done)
+    Ok(args.outcome(cx, builder.family, is_empty))
 }
 
 /// Writes one line per turn.
@@ -279,13 +279,13 @@ fn show_outline(
 ) -> Result<CommandOutcome, CommandError> {
     let filter = filter(args, args.level());
     args.check_turns(builder.family.main.turns().len())?;
-    let mut table = OutlineTable::default();
+    let mut lines: Vec<OutlineLine> = Vec::new();
     // The line of the last turn, and the turn without its items. `None` if none of these was wanted so far.
     let mut open: Option<(OutlineBuilder, Box<TurnView>)> = None;
     let mut unwritten = None;
     let mut end_turn = |open: Option<(OutlineBuilder, Box<TurnView>)>| {
         if let Some((line, turn)) = open {
-            table.add(&line.finish(&turn));
+            lines.push(line.finish(&turn));
         }
     };
     for part in builder.turns(&|number, count| args.is_wanted(number, count)).split() {
@@ -310,11 +310,21 @@ fn show_outline(
         }
     }
     end_turn(open);
-    args.note_no_errors(cx, table.is_empty());
-    let mut answer = cx.ui.paged_output();
-    answer.text(&table.render(cx.ui.page()))?;
+    write_outline(cx, &lines)?;
+    Ok(args.outcome(cx, builder.family, lines.is_empty()))
+}
+
+fn write_outline(cx: &Context, lines: &[OutlineLine]) -> Result<(), CommandError> {
+    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
+    if cx.json {
+        for line in lines {
+            answer.json(&wire::OutlineObject::from(line))?;
+        }
+    } else {
+        answer.text(&render_outline(lines, cx.ui.page()))?;
+    }
     answer.finish()?;
-    Ok(CommandOutcome::Done)
+    Ok(())
 }
 
 /// Writes the transcript as JSON, part by part.
@@ -327,6 +337,7 @@ fn show_json(
     args.query()?;
     let mut answer = cx.ui.output();
     let mut writer = wire::ShowWriter::filtered(filter(args, args.level()));
+    let mut is_empty = true;
     let wanted = |number, count| args.is_wanted(number, count);
     for part in parts(args, builder, &wanted).without_findings().with_split_turns() {
         if let TranscriptPart::Header(header) = &part {
@@ -335,13 +346,14 @@ fn show_json(
         let mut result = Ok(());
         writer.part(part, &mut |object| {
             if result.is_ok() {
+                is_empty &= !object.is_item();
                 result = answer.json(&object);
             }
         });
         result?;
     }
     answer.finish()?;
-    Ok(CommandOutcome::Done)
+    Ok(args.outcome(cx, builder.family, is_empty))
 }
 
 /// Output up to this many bytes is flushed after each turn.
@@ -366,24 +378,26 @@ fn show_whole(
     if anchor.is_none() {
         args.check_turns(transcript.header.n_turns)?;
     }
+    if args.outline {
+        let lines = outline(&transcript.turns);
+        write_outline(cx, &lines)?;
+        return Ok(args.outcome(cx, builder.family, lines.is_empty()));
+    }
     if cx.json {
         let mut answer = cx.ui.output();
+        let (filter, mut is_empty) = (filter(args, level), true);
         let mut result = Ok(());
         wire::show(&transcript, &mut |object| {
-            if result.is_ok() && !(args.errors && object.is_call_without_error()) {
+            if result.is_ok() && !object.is_call_around(&filter) {
+                is_empty &= !object.is_item();
                 result = answer.json(&object);
             }
         });
         result?;
         answer.finish()?;
-        return Ok(CommandOutcome::Done);
+        return Ok(args.outcome(cx, builder.family, is_empty));
     }
-    let rendered = if args.outline {
-        RenderedTranscript {
-            text: render_outline(&outline(&transcript.turns), cx.ui.page()),
-            ..RenderedTranscript::default()
-        }
-    } else if level == DetailLevel::Raw {
+    let rendered = if level == DetailLevel::Raw {
         let some = args.turns.is_some() || anchor.is_some() || args.errors || args.role.is_some();
         let text = raw(builder.family, (some || !args.tool.is_empty()).then_some(&transcript));
         RenderedTranscript { text, ..RenderedTranscript::default() }
@@ -393,9 +407,15 @@ fn show_whole(
         let item = anchor.and_then(|anchor| shown_item(&transcript, anchor));
         render_transcript_at(&transcript, page, &style(level), item)
     };
-    write_highlighted(cx, &rendered, query.as_ref())?;
-    args.note_no_errors(cx, transcript.turns.is_empty());
-    Ok(CommandOutcome::Done)
+    let is_found = write_highlighted(cx, &rendered, query.as_ref())?;
+    if !is_found && let Some(query) = args.find.as_deref().filter(|_| query.is_some_and(|it| it.has_terms()))
+    {
+        let level = if level < DetailLevel::Full { "; --level full shows more" } else { "" };
+        cx.ui.note(&format!("no match of `{query}` in what is shown{level}"));
+    }
+    let Transcript { turns, end, .. } = &transcript;
+    let is_empty = turns.is_empty() && end.branches.is_empty() && end.agents.is_empty();
+    Ok(args.outcome(cx, builder.family, is_empty))
 }
 
 /// Returns the anchor of the item that shows a line: its own, or else the last one before it, since a result
@@ -412,12 +432,12 @@ fn shown_item<'t>(transcript: &'t Transcript, anchor: &'t str) -> Option<&'t str
 
 /// Writes a transcript with the matches of a query highlighted. The pager opens at the best match in the
 /// requested item, else at the best one below the header, and searches for the matches. Without a match, the
-/// pager opens at the item, whose first line is highlighted.
+/// pager opens at the item, whose first line is highlighted. Returns whether there is a match.
 fn write_highlighted(
     cx: &Context,
     rendered: &RenderedTranscript,
     query: Option<&Query>,
-) -> Result<(), CommandError> {
+) -> Result<bool, CommandError> {
     let mut texts_by_line = Vec::new();
     let (marked, lines) = match query {
         Some(query) => rendered.text.highlighted(rendered.header_lines, &mut |line| {
@@ -442,7 +462,7 @@ fn write_highlighted(
     let mut answer = cx.ui.paged_output_at(start.as_ref());
     answer.text(if cx.ui.page().color && line.is_some() { &marked } else { &rendered.text })?;
     answer.finish()?;
-    Ok(())
+    Ok(!found.is_empty())
 }
 
 /// Highlights the first line of the requested item, and returns its number.
@@ -574,11 +594,28 @@ impl ShowArgs {
         })
     }
 
-    /// Says that `--errors` found none.
-    fn note_no_errors(&self, cx: &Context, is_empty: bool) {
-        if self.errors && is_empty {
-            cx.ui.note("no errors");
+    /// Returns the outcome, given whether nothing was shown. Says so if options selected nothing.
+    fn outcome(&self, cx: &Context, family: &SessionFamily, is_empty: bool) -> CommandOutcome {
+        let filter = filter(self, self.level());
+        if !is_empty || !filter.selects_items() {
+            return CommandOutcome::Done;
         }
+        let used = count_tools(family);
+        let is_used = |name: &String| {
+            let pattern = ToolPattern::new(name);
+            used.keys().any(|tool| pattern.matches(tool))
+        };
+        let unused: Vec<String> =
+            self.tool.iter().filter(|name| !is_used(name)).map(|name| format!("`{name}`")).collect();
+        let is_only = |others: &[bool]| self.turns.is_none() && !others.contains(&true);
+        cx.ui.note(&if !unused.is_empty() {
+            format!("no calls of {}; {}", unused.join(", "), tools_text(&used))
+        } else if self.errors && is_only(&[!self.tool.is_empty(), self.role.is_some()]) {
+            "no errors".to_owned()
+        } else {
+            "nothing in the session matches these options".to_owned()
+        });
+        CommandOutcome::Negative
     }
 
     /// Returns whether a turn is in the range of `--turns`, given its number and the number of turns.
@@ -588,7 +625,21 @@ impl ShowArgs {
 }
 
 fn filter(args: &ShowArgs, level: DetailLevel) -> TranscriptFilter {
-    TranscriptFilter { level, tools: args.tool.clone(), errors_only: args.errors, role: args.role.clone() }
+    let tools = args.tool.iter().map(|name| ToolPattern::new(name)).collect();
+    TranscriptFilter { level, tools, errors_only: args.errors, role: args.role.clone() }
+}
+
+/// Names the tools that a session used, the most frequent first.
+fn tools_text(used: &BTreeMap<String, u64>) -> String {
+    const MAX_TOOLS: usize = 8;
+    if used.is_empty() {
+        return "the session used no tools".to_owned();
+    }
+    let mut tools: Vec<(&String, &u64)> = used.iter().collect();
+    tools.sort_by_key(|(_, count)| Reverse(**count));
+    let names: Vec<&str> = tools.iter().take(MAX_TOOLS).map(|(name, _)| &***name).collect();
+    let more = if tools.len() > MAX_TOOLS { ", …" } else { "" };
+    format!("the session used {}{more}", names.join(", "))
 }
 
 fn style(level: DetailLevel) -> TranscriptStyle {
@@ -641,6 +692,9 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
     if commands > 0 {
         let commands = plural(commands as u64, "shell command");
         cx.ui.note(&format!("file changes made by {commands} are not in the log"));
+    }
+    if changes.is_empty() {
+        cx.ui.note("no file changes in the log");
     }
     let outcome = if changes.is_empty() { CommandOutcome::Negative } else { CommandOutcome::Done };
     Ok(cx.warn_unread(&loaded.unread, outcome))

@@ -6,6 +6,26 @@ use threadline_testkit::TestHome;
 use crate::run::at_home;
 
 #[test]
+fn only_misses_are_listed_on_request() {
+    let home = TestHome::new();
+    let notation = r#"
+        u1        user   "weave"
+        a1 <- u1  reply  m1 text "One." usage={"input_tokens":4,"cache_creation_input_tokens":10000,"output_tokens":50}
+        u2 <- a1  user   "thanks" @+6m
+        a2 <- u2  reply  m2 text "Two." usage={"input_tokens":10990,"output_tokens":5}
+        "#;
+    home.session("loom", notation);
+    home.session("hit", "u1 user \"hit\"\na1 <- u1 reply m1 text \"One.\" usage={\"input_tokens\":4}");
+    let misses = at_home(&home, &["context", "weave", "--misses", "--json"]).json_lines();
+    let anchors: Vec<&str> = misses.iter().map(|call| call["anchor"].as_str().unwrap()).collect();
+    assert_eq!(anchors, ["m4"]);
+    for format in [&["--json"][..], &[]] {
+        let none = at_home(&home, &[&["context", "hit", "--misses"], format].concat());
+        assert_eq!((none.code, &*none.out, &*none.err), (1, "", "no cache misses\n"));
+    }
+}
+
+#[test]
 fn windows_are_shown_call_by_call() {
     let home = TestHome::new();
     let text = "a line of output\\n".repeat(200);

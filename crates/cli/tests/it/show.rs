@@ -48,6 +48,48 @@ fn a_conversation_is_shown_in_order() {
 }
 
 #[test]
+fn options_that_select_nothing_say_so() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    home.session("quiet", "u1 user \"hello\"\na1 <- u1 reply m1 text \"Hi.\"");
+    let run = |args: &[&str]| {
+        let run = at_home(&home, &[&["show"], args].concat());
+        (run.code, run.err.trim().to_owned())
+    };
+    let answer = |code: i32, text: &str| (code, text.to_owned());
+    assert_eq!(
+        run(&["slow", "--tool", "Nope"]),
+        answer(1, "no calls of `Nope`; the session used Bash, Grep")
+    );
+    assert_eq!(run(&["slow", "--tool", "Nope", "--json"]).0, 1);
+    assert_eq!(run(&["slow", "--tool", "gr*", "--level", "prompts"]), answer(0, ""));
+    assert_eq!(run(&["hello", "--tool", "Bash"]), answer(1, "no calls of `Bash`; the session used no tools"));
+    assert_eq!(run(&["hello", "--errors"]), answer(1, "no errors"));
+    assert_eq!(run(&["hello", "--errors", "--outline"]), answer(1, "no errors"));
+    let nothing = answer(1, "nothing in the session matches these options");
+    assert_eq!(run(&["slow", "--errors", "--turns", "1"]), nothing);
+    assert_eq!(run(&["hello", "--patch"]), answer(1, "no file changes in the log"));
+    assert_eq!(run(&["hello", "--patch", "--json"]), answer(1, "no file changes in the log"));
+    let unseen = "no match of `zzzz` in what is shown; --level full shows more";
+    assert_eq!(run(&["hello", "--find", "zzzz"]), answer(0, unseen));
+    assert_eq!(run(&["hello", "--find", "hello"]), answer(0, ""));
+    let errors = at_home(&home, &["show", "slow", "--errors", "--level", "prompts"]);
+    assert!(errors.code == 0 && errors.out.contains("sed: no such file"), "{errors}");
+}
+
+#[test]
+fn an_outline_is_one_object_per_turn() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let turns = at_home(&home, &["show", "last", "--outline", "--json"]).json_lines();
+    let brief = |turn: &serde_json::Value| {
+        ["number", "prompt", "tool_calls", "errors"].map(|key| turn[key].to_string()).join(" ")
+    };
+    let brief: Vec<String> = turns.iter().map(brief).collect();
+    assert_eq!(brief, [r#"1 "why is it slow?" 1 0"#, r#"2 "take it out" 1 1"#]);
+}
+
+#[test]
 fn output_in_a_file_of_its_own_is_shown_unless_it_is_too_large() {
     let home = TestHome::new();
     let mut talk = "u1 user \"hi\"\n".to_owned();

@@ -122,9 +122,9 @@ fn chart(out: &mut Markup, here: &str, ledger: &ContextLedger) {
     let name = "Tokens in the context window by model call";
     columns(out, &ColumnChart { name, columns: &columns_shown, scale: &scale, top: None });
     if step > 1 {
-        out.lit("<p class=\"quiet\">Chart: every ")
+        out.lit("<p class=\"quiet\">Chart: one of every ")
             .num(step as u64)
-            .lit("th call. The table has all of them.</p>");
+            .lit(" calls. The table has all of them.</p>");
     }
     out.lit("</section>\n");
 }
@@ -135,16 +135,13 @@ fn parts(out: &mut Markup, here: &str, call: &ContextCall) {
     parts.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
     let window = call.window().max(1);
     let bar = |(part, tokens): &(&WindowPart, u64)| {
-        let share = *tokens as f64 * 100.0 / window as f64;
+        let share = humanize::share(*tokens as f64 / window as f64);
         ChartBar {
             label: text_format::excerpt(&part.label(), 26),
             href: None,
             title: part.label().into_owned(),
             value: *tokens as f64,
-            shown: match share < 1.0 {
-                true => format!("{} (< 1 %)", humanize::short_count(*tokens)),
-                false => format!("{} ({share:.0} %)", humanize::short_count(*tokens)),
-            },
+            shown: format!("{} ({share})", humanize::short_count(*tokens)),
         }
     };
     out.lit("<section class=\"figure\"><h2>Largest window</h2><p class=\"quiet\">");

@@ -36,6 +36,13 @@ pub enum ContextObject<'a> {
     },
 }
 
+impl ContextObject<'_> {
+    /// Returns whether this is a call that missed the cache.
+    pub fn is_miss(&self) -> bool {
+        matches!(self, Self::Call { miss: Some(_), .. })
+    }
+}
+
 /// A part of the window.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]

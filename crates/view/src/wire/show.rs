@@ -10,6 +10,7 @@ use threadline_usage::UsageTotals;
 
 use super::{SCHEMA, moment};
 use crate::filter::TranscriptFilter;
+use crate::outline::OutlineLine;
 use crate::transcript::{
     AgentView, BranchView, CallView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnTiming,
     TurnTokens, TurnView,
@@ -78,6 +79,45 @@ pub enum ShowObject<'a> {
         #[serde(flatten)]
         body: BodyObject<'a>,
     },
+}
+
+/// One line of `show --outline --json`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct OutlineObject<'a> {
+    pub number: usize,
+    pub anchor: &'a str,
+    pub prompt: &'a str,
+    pub tool_calls: usize,
+    pub errors: usize,
+    pub edits: usize,
+    pub lines_added: usize,
+    pub lines_removed: usize,
+    pub compactions: usize,
+    pub tokens: TokensObject,
+    pub usage: Option<SpentObject<'a>>,
+    pub timing: TimingObject,
+    pub unfinished: bool,
+}
+
+impl<'a> From<&'a OutlineLine> for OutlineObject<'a> {
+    fn from(line: &'a OutlineLine) -> Self {
+        Self {
+            number: line.number,
+            anchor: &line.anchor,
+            prompt: &line.title,
+            tool_calls: line.calls,
+            errors: line.errors,
+            edits: line.edits,
+            lines_added: line.lines.0,
+            lines_removed: line.lines.1,
+            compactions: line.compactions,
+            tokens: line.tokens.into(),
+            usage: SpentObject::of(&line.spent),
+            timing: line.timing.into(),
+            unfinished: line.open,
+        }
+    }
 }
 
 /// Token counts.
@@ -236,9 +276,8 @@ impl ShowWriter {
     /// Calls `sink` with the lines of a part. Findings have none.
     pub fn part(&mut self, part: TranscriptPart, sink: &mut dyn FnMut(ShowObject<'_>)) {
         let filter = self.filter.as_ref();
-        let errors_only = filter.is_some_and(|filter| filter.errors_only);
         let sink = &mut |object: ShowObject<'_>| {
-            if !(errors_only && object.is_call_without_error()) {
+            if !filter.is_some_and(|filter| object.is_call_around(filter)) {
                 sink(object);
             }
         };
@@ -281,10 +320,16 @@ impl ShowWriter {
 }
 
 impl ShowObject<'_> {
-    /// Returns whether the line is a call that did not fail. Among errors, only its sub-agents are shown.
-    pub fn is_call_without_error(&self) -> bool {
-        let Self::Item { body: BodyObject::Call { outcome, .. }, .. } = self else { return false };
-        *outcome != ToolOutcome::Error.name()
+    /// Returns whether the line is a call that a filter selects only because of a sub-agent in it, which is
+    /// shown without the call.
+    pub fn is_call_around(&self, filter: &TranscriptFilter) -> bool {
+        let Self::Item { body: BodyObject::Call { tool, outcome, .. }, .. } = self else { return false };
+        filter.is_only_around(tool, *outcome == ToolOutcome::Error.name())
+    }
+
+    /// Returns whether the line is an item of the conversation.
+    pub fn is_item(&self) -> bool {
+        matches!(self, Self::Item { .. })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Transcripts: the items of each kind of line.
 
+use threadline_entry::ToolPattern;
 use threadline_session::{Agent, AgentIndex, Session, SessionFamily, Spawn};
 use threadline_testkit::log;
 use threadline_view::{
@@ -211,11 +212,16 @@ fn levels_and_filters_select_items() {
     );
     assert_eq!(
         count(TranscriptFilter {
-            tools: vec!["Bash".to_owned()],
+            tools: vec![ToolPattern::new("Bash")],
             ..TranscriptFilter::up_to_level(DetailLevel::Full)
         }),
         1
     );
+    for level in [DetailLevel::Prompts, DetailLevel::Chat] {
+        let all = TranscriptFilter::up_to_level(level);
+        assert_eq!(count(TranscriptFilter { errors_only: true, ..all.clone() }), 1, "hidden by the level");
+        assert_eq!(count(TranscriptFilter { tools: vec![ToolPattern::new("ba*")], ..all }), 1);
+    }
     assert_eq!(
         count(TranscriptFilter {
             role: Some("assistant".to_owned()),
@@ -223,6 +229,40 @@ fn levels_and_filters_select_items() {
         }),
         3
     );
+}
+
+#[test]
+fn calls_of_a_tool_are_found_in_sub_agents() {
+    let main = log(r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Agent {"description":"look","prompt":"Look."}
+r1 <- a1  result t1 [text "Done."] {"status":"completed","agentId":"k1"}
+a2 <- r1  reply  m2 tool t2 Bash {"command":"true"}
+r2 <- a2  result t2 "ok"
+"#);
+    let agent = log(r#"
+u1        user   "Look."
+a1 <- u1  reply  m1 tool t1 Grep {"pattern":"loom"}
+r1 <- a1  result t1 "none"
+a2 <- r1  reply  m2 text "Nothing."
+"#);
+    let family = SessionFamily::from_bytes(&main, [("k1".to_owned(), agent)]);
+    let filter = TranscriptFilter {
+        tools: vec![ToolPattern::new("grep")],
+        ..TranscriptFilter::up_to_level(DetailLevel::Tools)
+    };
+    let mut found = transcript(&family, &|_| None);
+    filter.apply(&mut found);
+    let [item] = &found.turns[0].items[..] else { panic!("{found:?}") };
+    let ItemBody::Call(call) = &item.body else { panic!("{item:?}") };
+    assert_eq!((&*call.name, call.agents[0].turns[0].items.len()), ("Agent", 1));
+    let mut lines = Vec::new();
+    let mut writer = threadline_view::wire::ShowWriter::filtered(filter);
+    for part in TranscriptBuilder::new(&family).parts() {
+        writer.write_part(part, &mut lines).unwrap();
+    }
+    let lines = String::from_utf8(lines).unwrap();
+    assert!(lines.contains(r#""tool":"Grep""#) && !lines.contains(r#""tool":"Agent""#), "{lines}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
         return Err(PageError::failed("Session too large to analyse here")
             .with_hint(format!("Run `threadline context {id}` in a terminal.")));
     }
-    let mut loaded = state.app.load(&file)?;
+    let loaded = state.app.load(&file)?;
     let SessionContext { agent, ledger, agents } = loaded.context(request.query_param("agent"))?;
     let read_errors: Vec<String> = loaded.unread.iter().map(ToString::to_string).collect();
     match request.format {
