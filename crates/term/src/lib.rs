@@ -40,7 +40,7 @@ pub use markdown_stream::{MarkdownStream, render_tail};
 pub use outline::{OutlineTable, render_outline};
 pub use overview::render_overview;
 pub use page::{TermPage, TextLabel, truncate};
-pub use table::{ColumnAlign, TableColumn, table};
+pub use table::{ColumnAlign, TableColumn, table, truncate_start};
 pub use text::TermText;
 pub use threadline_view::visible;
 pub use transcript::{

@@ -97,7 +97,7 @@ fn fitted_widths(columns: &[TableColumn], natural: &[usize], available: usize) -
 
 /// Truncates the beginning of a text, so that it has at most `width` columns. A path begins with a whole
 /// component, unless the last one is too long.
-fn truncate_start(text: &str, width: usize) -> String {
+pub fn truncate_start(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

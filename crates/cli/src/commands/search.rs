@@ -169,13 +169,14 @@ impl Sort {
     }
 }
 
-/// Lets the person choose a session on the whole screen, the newest first. Typing searches in them.
+/// Lets the person choose a session to resume on the whole screen, the newest first. Typing searches in them.
 pub(crate) fn pick_session(
     app: &Arc<App>,
     project: Option<&str>,
     should_leave: &dyn Fn() -> bool,
 ) -> io::Result<Option<PathBuf>> {
-    Ok(picker::pick_match(app, "", Sort::Newest, project, should_leave)?.map(|(path, ..)| path))
+    let purpose = picker::PickerPurpose::Resume;
+    Ok(picker::pick_match(app, "", Sort::Newest, purpose, project, should_leave)?.map(|(path, ..)| path))
 }
 
 pub(crate) fn run(cx: &Context, args: &SearchArgs) -> Result<CommandOutcome, CommandError> {

@@ -29,9 +29,20 @@ pub(super) struct Picker {
     status: SearchStatus,
     /// The order of the sessions.
     sort: Sort,
+    purpose: PickerPurpose,
     preview: MatchPreview,
     /// The result of the last action, shown until the next key.
     message: Option<String>,
+}
+
+/// What happens to the chosen match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum PickerPurpose {
+    /// It is shown.
+    #[default]
+    Show,
+    /// Its session is resumed.
+    Resume,
 }
 
 /// The progress of the search.
@@ -121,8 +132,8 @@ enum SearchMessage {
 }
 
 impl Picker {
-    fn new(input: &str, sort: Sort) -> Self {
-        Self { input: input.to_owned(), cursor: input.len(), sort, ..Self::default() }
+    fn new(input: &str, sort: Sort, purpose: PickerPurpose) -> Self {
+        Self { input: input.to_owned(), cursor: input.len(), sort, purpose, ..Self::default() }
     }
 
     /// Handles a key.

@@ -5,12 +5,28 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use threadline_term::{visible, without_colours};
+use threadline_term::{truncate, truncate_start, visible, without_colours};
 use threadline_view::humanize::{count, plural};
 
-use super::{Picker, PickerRow, PreviewStyle, SearchStatus};
+use super::{Picker, PickerPurpose, PickerRow, PreviewStyle, SearchStatus};
 
-const PROMPT: &str = "search ";
+impl PickerPurpose {
+    /// Returns the text before the input.
+    fn prompt(self) -> &'static str {
+        match self {
+            Self::Show => "search ",
+            Self::Resume => "resume ",
+        }
+    }
+
+    /// Returns what Enter does.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Show => "open",
+            Self::Resume => "resume",
+        }
+    }
+}
 
 impl Picker {
     /// Renders the whole screen.
@@ -21,9 +37,11 @@ impl Picker {
         self.draw_input(frame, input);
         // A narrow screen shows the preview below the list.
         let (list, preview) = if body.width >= 80 {
-            let [list, _, preview] =
-                Layout::horizontal([Constraint::Percentage(40), Constraint::Length(1), Constraint::Min(1)])
+            let [list, edge, preview] =
+                Layout::horizontal([Constraint::Percentage(40), Constraint::Length(3), Constraint::Min(1)])
                     .areas(body);
+            let lines: Vec<Line<'static>> = (0..edge.height).map(|_| Line::raw(" │")).collect();
+            frame.render_widget(Paragraph::new(lines).style(dim()), edge);
             (list, preview)
         } else {
             let [list, _, preview] =
@@ -33,12 +51,35 @@ impl Picker {
         };
         self.draw_list(frame, list);
         self.draw_preview(frame, preview);
-        let help_text = format!(
-            "↑↓ session  Tab match  PgUp/PgDn scroll  Enter open  ^S {}  ^Y resume  Esc",
-            self.sort.other().name()
-        );
-        let text = self.message.as_deref().unwrap_or(&help_text);
-        frame.render_widget(Paragraph::new(single_line(text)).style(dim()), help);
+        let text = self.message.clone().unwrap_or_else(|| self.key_help(help.width));
+        frame.render_widget(Paragraph::new(single_line(&text)).style(dim()), help);
+    }
+
+    /// Returns the keys, without those that do not fit.
+    fn key_help(&self, width: u16) -> String {
+        let verb = format!("Enter {}", self.purpose.verb());
+        let sort = format!("^S {}", self.sort.other().name());
+        let copy = if self.purpose == PickerPurpose::Show { "^Y copy resume" } else { "^Y copy command" };
+        // In the order of the line, and with the order in which they are left out.
+        let mut keys = vec![
+            ("↑↓ session", 0),
+            ("Tab match", 1),
+            ("PgUp/PgDn scroll", 5),
+            (&*verb, 0),
+            (&*sort, 3),
+            (copy, 4),
+            ("Esc", 2),
+        ];
+        loop {
+            let text = keys.iter().map(|(key, _)| *key).collect::<Vec<_>>().join("  ");
+            let last = keys.iter().map(|(_, order)| *order).max().filter(|order| *order > 0);
+            match last {
+                Some(last) if Line::raw(&*text).width() > usize::from(width) => {
+                    keys.retain(|(_, order)| *order != last);
+                }
+                _ => return text,
+            }
+        }
     }
 
     fn draw_input(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -46,13 +87,14 @@ impl Picker {
         let [left, right] =
             Layout::horizontal([Constraint::Min(20), Constraint::Length(Line::raw(&*status).width() as u16)])
                 .areas(area);
-        let line = Line::from(vec![Span::styled(PROMPT, dim()), Span::raw(single_line(&self.input))]);
+        let line =
+            Line::from(vec![Span::styled(self.purpose.prompt(), dim()), Span::raw(single_line(&self.input))]);
         frame.render_widget(Paragraph::new(line), left);
         let style =
             if matches!(self.status, SearchStatus::Bad(_)) { Style::new().fg(Color::Yellow) } else { dim() };
         frame.render_widget(Paragraph::new(status).style(style), right);
         let typed = Line::raw(single_line(&self.input[..self.cursor])).width();
-        let column = (PROMPT.len() + typed).min(usize::from(left.width.saturating_sub(1)));
+        let column = (self.purpose.prompt().len() + typed).min(usize::from(left.width.saturating_sub(1)));
         frame.set_cursor_position(Position::new(left.x + column as u16, left.y));
     }
 
@@ -92,9 +134,10 @@ impl Picker {
             (found, _) => format!("{}  ", count(found as u64)),
         };
         let project = row.project.as_deref().unwrap_or_default();
-        let about = format!("{mark} {found}{}  {}", row.when, single_line(project));
-        let heading: String =
-            format!("{mark} {}", single_line(&row.heading)).chars().take(usize::from(width)).collect();
+        let about = format!("{mark} {found}{}  ", row.when);
+        let rest = usize::from(width).saturating_sub(Line::raw(&*about).width());
+        let about = about + &truncate_start(&single_line(project), rest);
+        let heading = truncate(&format!("{mark} {}", single_line(&row.heading)), usize::from(width));
         vec![Line::styled(heading, style), Line::styled(about, dim())]
     }
 

@@ -24,7 +24,7 @@ use crate::error::{CommandError, CommandOutcome};
 
 use super::super::Sort;
 use super::background_search::BackgroundSearch;
-use super::{MatchPreview, Picker, PickerAction, SearchMessage, preview};
+use super::{MatchPreview, Picker, PickerAction, PickerPurpose, SearchMessage, preview};
 
 /// How often messages of the search are polled while no key is pressed.
 const POLL_INTERVAL: Duration = Duration::from_millis(30);
@@ -41,7 +41,7 @@ pub(crate) fn run(
         return Err(CommandError::new("--interactive needs a terminal")
             .hint("without a terminal, use `threadline search QUERY`"));
     }
-    match pick_match(&cx.app, query, sort, project, &|| false)? {
+    match pick_match(&cx.app, query, sort, PickerPurpose::Show, project, &|| false)? {
         Some((path, anchor, query)) => open_match(cx, &path, anchor.as_deref(), &query),
         None => Ok(CommandOutcome::Negative),
     }
@@ -52,12 +52,13 @@ pub(crate) fn pick_match(
     app: &Arc<App>,
     query: &str,
     sort: Sort,
+    purpose: PickerPurpose,
     project: Option<&str>,
     should_leave: &dyn Fn() -> bool,
 ) -> io::Result<Option<PickedMatch>> {
     let (hunt, news) = BackgroundSearch::start(Arc::clone(app), project.map(str::to_owned));
     let mut screen = PickerScreen::open()?;
-    pick(app, &mut screen, Picker::new(query, sort), hunt, &news, should_leave)
+    pick(app, &mut screen, Picker::new(query, sort, purpose), hunt, &news, should_leave)
 }
 
 /// A selected log, an anchor in it, and the query.

@@ -39,7 +39,7 @@ fn row(id: &str, heading: &str, n_finds: usize) -> PickerRow {
 }
 
 fn sample_picker() -> Picker {
-    let mut picker = Picker::new("slow", Sort::Relevance);
+    let mut picker = Picker::new("slow", Sort::Relevance, PickerPurpose::Show);
     assert_eq!(
         picker.receive(SearchMessage::Row(row("one", "Slow loom", 3)), true),
         PickerAction::LoadPreview
@@ -75,17 +75,17 @@ fn sample_picker() -> Picker {
 fn the_match_is_visible_and_control_characters_are_escaped() {
     assert_snapshot!(screen(&sample_picker(), 90, 12), @r#"
     "search slow                                                        4 matches in 2 sessions"
-    "▌ Slow loom                          line 28                                              "
-    "▌ 1/3  2026-01-01 10:00  /home/ada/l line 29                                              "
-    "  Not ^[[31mslow                     prompt                                               "
-    "  1  2026-01-01 10:00  /home/ada/loo why is it slow?^G                                    "
-    "                                                                                          "
-    "                                     and more                                             "
-    "                                                                                          "
-    "                                                                                          "
-    "                                                                                          "
-    "                                                                                          "
-    "↑↓ session  Tab match  PgUp/PgDn scroll  Enter open  ^S newest  ^Y resume  Esc            "
+    "▌ Slow loom                          │ line 28                                            "
+    "▌ 1/3  2026-01-01 10:00  …/ada/loom  │ line 29                                            "
+    "  Not ^[[31mslow                     │ prompt                                             "
+    "  1  2026-01-01 10:00  …/ada/loom    │ why is it slow?^G                                  "
+    "                                     │                                                    "
+    "                                     │ and more                                           "
+    "                                     │                                                    "
+    "                                     │                                                    "
+    "                                     │                                                    "
+    "                                     │                                                    "
+    "↑↓ session  Tab match  PgUp/PgDn scroll  Enter open  ^S newest  ^Y copy resume  Esc       "
     "#);
 }
 
@@ -105,7 +105,7 @@ fn a_narrow_screen_shows_the_preview_below_the_list() {
     "                                                  "
     "and more                                          "
     "                                                  "
-    "↑↓ session  Tab match  PgUp/PgDn scroll  Enter ope"
+    "↑↓ session  Tab match  Enter open  ^S newest  Esc "
     "#);
 }
 
@@ -134,7 +134,7 @@ fn keys_select_sessions_and_matches() {
 
 #[test]
 fn typing_searches_and_editing_keys_work_as_in_a_shell() {
-    let mut picker = Picker::new("", Sort::Relevance);
+    let mut picker = Picker::new("", Sort::Relevance, PickerPurpose::Show);
     for ch in "错 loom".chars() {
         assert_eq!(press(&mut picker, KeyCode::Char(ch)), PickerAction::Search);
     }
@@ -151,7 +151,7 @@ fn typing_searches_and_editing_keys_work_as_in_a_shell() {
     press(&mut picker, KeyCode::End);
     assert_eq!(press_control(&mut picker, 'w'), PickerAction::Search);
     assert_eq!(picker.input, "");
-    picker = Picker::new("a b", Sort::Relevance);
+    picker = Picker::new("a b", Sort::Relevance, PickerPurpose::Show);
     press_control(&mut picker, 'u');
     assert_eq!((&*picker.input, picker.cursor), ("", 0));
 }
@@ -241,7 +241,7 @@ fn an_empty_query_counts_the_sessions_of_lists() {
     let app = std::sync::Arc::new(threadline_app::App::new(config));
     let (mut search, results) = background_search::BackgroundSearch::start(app, None);
     search.request("", Sort::Newest);
-    let mut picker = Picker::new("", Sort::Newest);
+    let mut picker = Picker::new("", Sort::Newest, PickerPurpose::Resume);
     for (_, message) in results {
         let is_done = matches!(message, SearchMessage::Done(_));
         picker.receive(message, false);
@@ -252,6 +252,23 @@ fn an_empty_query_counts_the_sessions_of_lists() {
     assert_eq!(picker.rows.len(), 1);
     assert_eq!(picker.status, SearchStatus::Done(Some(1)));
     assert!(screen(&picker, 90, 5).contains(" 1 session"));
+}
+
+#[test]
+fn long_titles_and_projects_are_cut_visibly() {
+    let mut picker = Picker::new("", Sort::Newest, PickerPurpose::Resume);
+    let long = PickerRow {
+        project: Some("/home/ada/projects/weaving/loom".to_owned()),
+        ..row("one", "Why does the loom of the weaving project stop?", 0)
+    };
+    picker.receive(SearchMessage::Row(long), true);
+    picker.receive(SearchMessage::Done(Some(1)), false);
+    assert_snapshot!(screen(&picker, 80, 4), @r#"
+    "resume                                                                 1 session"
+    "▌ Why does the loom of the weav… │                                              "
+    "▌ 2026-01-01 10:00  …/loom       │                                              "
+    "↑↓ session  Tab match  Enter resume  ^S relevance  ^Y copy command  Esc         "
+    "#);
 }
 
 #[test]
