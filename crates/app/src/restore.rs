@@ -35,8 +35,11 @@ pub enum RestoreError {
     #[error("the prompt is not in the log")]
     NoPrompt,
     /// No file of the session matches the requested names.
-    #[error("the session knows of no such file")]
+    #[error("no file of the session has this name")]
     NoSuchFile,
+    /// The session edited no files.
+    #[error("no file changes in the log")]
+    NoFiles,
     /// A folder to restore to has another file.
     #[error("{} exists and is different", .path.display())]
     TargetDiffers {
@@ -82,7 +85,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`RestoreError::NoSuchFile`] if none matches, and errors of reading backups.
+    /// [`RestoreError::NoFiles`] if there are none, [`RestoreError::NoSuchFile`] if none matches, and errors of
+    /// reading backups.
     pub fn plan_restore(
         &self,
         session: &SessionFile,
@@ -97,7 +101,8 @@ impl App {
         FileRestore::block_conflicts(&mut files);
         files.sort_by_key(|file| file.risk);
         if files.is_empty() {
-            return Err(RestoreError::NoSuchFile);
+            let is_named = !options.names.is_empty();
+            return Err(if is_named { RestoreError::NoSuchFile } else { RestoreError::NoFiles });
         }
         Ok(RestorePlan { session: session.clone(), root, files, to_folder: to.is_some() })
     }

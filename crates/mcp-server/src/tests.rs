@@ -271,6 +271,30 @@ r2 <- a2  result t2 "done" {"filePath":"/home/ada/loom/a.rs","oldString":"one","
 }
 
 #[test]
+fn a_session_without_edits_has_no_changes_at_any_time() {
+    let home = TestHome::new();
+    let talk = r#"
+u1        user   "make it"
+a1 <- u1  reply  m1 tool t1 Bash {"command":"make"}
+r1 <- a1  result t1 "exit 2" error
+"#;
+    home.session("make", talk);
+    let make = session_uuid("make");
+    with_client(&home, async |peer| {
+        for arguments in [json!({ "session": make }), json!({ "session": make, "at": "end" })] {
+            let (_, text) = answer(&peer, "session_changes", arguments).await;
+            assert!(text.contains("no edits of files in this session"), "{text}");
+        }
+        let (_, text) = answer(&peer, "read_session", json!({ "session": make })).await;
+        assert!(text.contains("1 tool call · 1 error"), "{text}");
+        let both = json!({ "session": make, "turns": "1", "item": "m2" });
+        let refused = call(&peer, "read_session", both).await;
+        assert_eq!(refused.is_error, Some(true));
+        assert!(text_of(&refused).contains("both turns and item are given"), "{}", text_of(&refused));
+    });
+}
+
+#[test]
 fn answers_fit_the_budget_and_continue() {
     let home = TestHome::new();
     let long = "word ".repeat(2_000);

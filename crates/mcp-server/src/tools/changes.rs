@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::SessionFile;
-use threadline_app::restore::{RestoreAction, RestoreOptions, RestorePoint, is_named};
+use threadline_app::restore::{RestoreAction, RestoreError, RestoreOptions, RestorePoint, is_named};
 use threadline_session::FileHistory;
 use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
@@ -109,7 +109,10 @@ impl HistoryTool for SessionChanges {
         }
         let (items, mut text, next) = page.finish();
         if files.is_empty() {
-            notes.push("no edits of files in this session".to_owned());
+            notes.push(match &arguments.file {
+                Some(name) => format!("no edits of `{}` in this session", one_line(name)),
+                None => "no edits of files in this session".to_owned(),
+            });
         }
         let end = AnswerEnd::new(request, next, notes, &mut text);
         let summary = history.summary(file)?;
@@ -193,7 +196,11 @@ fn files_at(
     let edits = FileHistory::of(&loaded.family);
     let (moment, _) = point.resolve(&loaded.family)?;
     let options = RestoreOptions { to: None, names: name.map(str::to_owned).into_iter().collect() };
-    let plan = history.app.plan_restore(file, &edits, moment, &options)?;
+    let notes = loaded.unread.iter().map(ToString::to_string).collect();
+    let plan = match history.app.plan_restore(file, &edits, moment, &options) {
+        Err(RestoreError::NoFiles) => return Ok((Vec::new(), notes)),
+        plan => plan?,
+    };
     let session = file.id.to_string();
     let files = plan.files.into_iter().map(|file| {
         let is_unknown = file.action == RestoreAction::Cannot;
@@ -217,5 +224,5 @@ fn files_at(
             notes: file.note.into_iter().filter(|_| file.action != RestoreAction::Blocked).collect(),
         }
     });
-    Ok((files.collect(), loaded.unread.iter().map(ToString::to_string).collect()))
+    Ok((files.collect(), notes))
 }

@@ -138,6 +138,9 @@ pub(crate) fn read_session(
     arguments: &ReadArguments,
     request: &PageRequestState,
 ) -> Result<ToolAnswer<ReadAnswer>, HistoryError> {
+    if arguments.turns.is_some() && arguments.item.is_some() {
+        return Err(HistoryError::new("both turns and item are given").hint("pass one of them"));
+    }
     let (file, named_item) = history.find(&arguments.session)?;
     let item = arguments.item.as_deref().map(|item| item.trim_start_matches('#').to_owned()).or(named_item);
     let mut selector = SessionSelector { agent: arguments.agent.clone(), leaf: None };
@@ -446,6 +449,7 @@ impl SessionReader<'_> {
             Some(plural(data.turns, "turn")),
             (data.tool_calls > 0).then(|| plural(data.tool_calls, "tool call")),
             (data.sub_agents > 0).then(|| plural(data.sub_agents, "sub-agent")),
+            (data.errors > 0).then(|| plural(data.errors, "error")),
             (header.spent.calls > 0).then(|| header.spent.short_cost()),
         ];
         let facts: Vec<String> = facts.into_iter().flatten().map(|fact| one_line(&fact)).collect();
