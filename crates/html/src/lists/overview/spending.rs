@@ -49,7 +49,7 @@ pub(super) fn over_time(out: &mut Markup, figures: Figures<'_>) {
         out,
         ("model", None),
         overview.models.iter().map(|(model, totals)| UsageTableRow {
-            name: model.clone(),
+            name: short_model(model).to_owned(),
             href: figures.link("/usage", &[("model", model)]),
             explain_href: figures.link("/usage/explain", &[("model", model)]),
             totals,

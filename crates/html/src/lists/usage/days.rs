@@ -107,8 +107,10 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
 
 fn partial_chart_note(out: &mut Markup, all: usize, days: &[(Date, Option<&DayUsage>)]) {
     let drawn = days.iter().filter(|(_, used)| used.is_some()).count();
-    if drawn < all {
-        out.lit("<p class=\"note\">Chart: last ").num(MAX_CHART_DAYS as u64).lit(" days. Table: all ");
+    if let (true, Some((first, _)), Some((last, _))) = (drawn < all, days.first(), days.last()) {
+        let name = |day: &Date| day.strftime("%-d %B %Y").to_string();
+        out.lit("<p class=\"note\">Chart: ").text(&name(first)).lit(" to ").text(&name(last));
+        out.lit(". Table: all ");
         out.text(&humanize::count(all as u64)).lit(" active days</p>");
     }
 }
