@@ -11,7 +11,7 @@ use threadline_entry::{Code, Entry, Finding, Kind, Severity, key, value};
 
 use crate::finding_list::FindingList;
 use crate::index::{EntryIndex, IndexRange, ReplyIndex};
-use crate::secret::secret_in;
+use crate::secret::secrets_in;
 use crate::session::{ParentLink, Session};
 
 /// The maximum width or height of an image that the API accepts, alone and in a request with many images.
@@ -466,7 +466,7 @@ impl Session {
 
     fn check_secrets(&self, faults: &mut impl FaultSink) {
         for (idx, entry) in self.entries().enumerated() {
-            if let Some(what) = secret_in(entry) {
+            for what in secrets_in(entry) {
                 faults.add(self, LineFault::new(Code::Secret, idx), || format!("{what} in plain text"));
             }
         }

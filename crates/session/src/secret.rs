@@ -7,20 +7,26 @@ use threadline_secret::Rules;
 
 static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
 
-/// Returns the name of the first secret in a line. Ids and opaque data, such as signatures and images, are
+/// Returns the kinds of secrets in a line, each once. Ids and opaque data, such as signatures and images, are
 /// skipped.
-pub(crate) fn secret_in(entry: &Entry) -> Option<&'static str> {
-    let first =
-        |key: &str, text: &str| RULES.find_in_member(key, text).first().map(|found| found.description);
+pub(crate) fn secrets_in(entry: &Entry) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    let mut add = |key: &str, text: &str| {
+        for found in RULES.find_in_member(key, text) {
+            if !kinds.contains(&found.description) {
+                kinds.push(found.description);
+            }
+        }
+    };
     // A line that is not JSON is searched as raw text.
     if entry.kind() == Kind::Bad {
-        return first("", entry.text());
+        add("", entry.text());
+    } else {
+        visit_strings(entry.text(), |text| {
+            if !matches!(text.role, StringRole::Id | StringRole::Opaque) {
+                add(text.key, &text.decoded());
+            }
+        });
     }
-    let mut secret = None;
-    visit_strings(entry.text(), |text| {
-        if secret.is_none() && !matches!(text.role, StringRole::Id | StringRole::Opaque) {
-            secret = first(text.key, &text.decoded());
-        }
-    });
-    secret
+    kinds
 }

@@ -29,6 +29,14 @@ fn secrets_are_found_in_all_text_of_a_line() {
 }
 
 #[test]
+fn each_kind_of_secret_in_a_line_is_found_once() {
+    let token = token();
+    let lines = format!("u1 user \"{token} postgres://ada:weft-3371-heddle@db.example/loom and {token}\"\n");
+    let kinds: Vec<String> = found(&log(&lines)).into_iter().map(|(_, message)| message).collect();
+    assert_eq!(kinds, ["a GitHub token in plain text", "a password in a URL in plain text"]);
+}
+
+#[test]
 fn secrets_are_found_in_escaped_text() {
     let token = token();
     let (head, tail) = token.split_at(2);
