@@ -35,7 +35,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "GROUP", default_value = "day", value_parser = grouping())]
     by: GroupBy,
 
-    /// Only the group with this name, such as a day, session or model (can be repeated)
+    /// Only the group with this name, such as a day, model or prefix of a session id (can be repeated)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
@@ -229,8 +229,17 @@ pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, 
     };
     let by = args.by;
     let wanted =
-        |key: &CallGroupKey| args.only.is_empty() || args.only.iter().any(|name| report::is_named(key, name));
+        |key: &CallGroupKey| args.only.is_empty() || args.only.iter().any(|name| report.is_named(key, name));
     let mut groups = CallGroups::of(&read.calls, by, &book, &zone, keep);
+    let unknown: Vec<&String> = args
+        .only
+        .iter()
+        .filter(|name| !groups.groups.iter().any(|group| report.is_named(&group.key, name)))
+        .collect();
+    if !unknown.is_empty() && !groups.groups.is_empty() {
+        report.note_unknown(&unknown, by, &groups);
+    }
+    let has_calls = !groups.groups.is_empty();
     if !args.only.is_empty() {
         groups.retain(wanted);
     }
@@ -254,7 +263,10 @@ pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, 
         (false, _) => CommandOutcome::Partial,
         (true, true) => CommandOutcome::Done,
         (true, false) => {
-            cx.ui.note("no model calls found");
+            // Otherwise, the reason was given.
+            if !has_calls {
+                cx.ui.note("no model calls found");
+            }
             CommandOutcome::Negative
         }
     })

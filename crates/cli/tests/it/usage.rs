@@ -188,7 +188,15 @@ fn every_total_can_be_explained() {
         &["usage", "--by", "model", "--only", "claude-nova-9", "--only", "claude-haiku-4-5", "--csv"],
     );
     assert_eq!(only.out.lines().count(), 3, "{only}");
-    assert_eq!(at_home(&home, &["usage", "--only", "never"]).code, 1);
+    let never = at_home(&home, &["usage", "--by", "model", "--only", "never"]);
+    assert!(never.code == 1 && never.err.starts_with("no model `never`; there are "), "{never}");
+    assert!(!never.err.contains("no model calls found"), "{never}");
+    let printed = at_home(&home, &["usage", "--by", "model", "--only", "haiku-4-5", "--csv"]);
+    assert_eq!(printed.out.lines().count(), 2, "{printed}");
+    let sessions = at_home(&home, &["usage", "--by", "session", "--json"]).json_lines();
+    let id = sessions[0]["session"].as_str().unwrap();
+    let prefix = at_home(&home, &["usage", "--by", "session", "--only", &id[..8], "--json"]);
+    assert_eq!(prefix.json_lines()[0]["session"], id, "{prefix}");
 }
 
 #[test]

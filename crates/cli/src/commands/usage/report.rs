@@ -6,7 +6,7 @@ use jiff::civil::{Date, ISOWeekDate, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use threadline_app::{ListFilter, UsageNotes, UsageRead, window_resets};
-use threadline_term::{TableColumn, TermText, TextLabel, text, visible};
+use threadline_term::{TableColumn, TermText, TextLabel, text, truncate, visible};
 use threadline_usage::{
     CallGroup, CallGroupKey, CallGroups, GroupBy, LimitWindow, ModelCalls, Money, PriceBook,
     RecordExplanation, RecordVerdict, UsageTotals, reconcile, windows,
@@ -108,13 +108,41 @@ impl UsageReport<'_> {
         match key {
             CallGroupKey::Session { session, project } => {
                 let title = titles.get(session).map_or("–", |title| title);
-                vec![short_id(session).to_owned(), visible(title).into_owned(), path(project)]
+                // In a pipe, nothing else limits the title, which is not the last column.
+                vec![short_id(session).to_owned(), truncate(title, MAX_TITLE_WIDTH), path(project)]
             }
             CallGroupKey::Project(project) => vec![path(project)],
             CallGroupKey::Branch { project, branch } => vec![path(project), visible(branch).into_owned()],
             CallGroupKey::Model(model) => vec![visible(short_model(model)).into_owned()],
             key => key_cells(key).map(|cell| visible(cell).into_owned()).collect(),
         }
+    }
+
+    /// Returns whether `name` names a group: as it is stored or printed, or by a prefix of the id of a session.
+    pub(super) fn is_named(&self, key: &CallGroupKey, name: &str) -> bool {
+        let is_printed = match key {
+            CallGroupKey::Session { session, .. } => !name.is_empty() && session.starts_with(name),
+            key => self.key_row(key, &HashMap::new()).iter().any(|cell| cell == name),
+        };
+        is_printed || key_cells(key).any(|cell| cell == name)
+    }
+
+    /// Says that there are no groups with some names, and which there are.
+    pub(super) fn note_unknown(&self, names: &[&String], by: GroupBy, groups: &CallGroups) {
+        const MAX_NAMES: usize = 8;
+        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let name = |key: &CallGroupKey| match key {
+            CallGroupKey::Session { session, .. } => short_id(session).to_owned(),
+            key => self.key_row(key, &HashMap::new()).join(" "),
+        };
+        let known: Vec<String> = groups.groups.iter().take(MAX_NAMES).map(|group| name(&group.key)).collect();
+        let more = if groups.groups.len() > MAX_NAMES { ", …" } else { "" };
+        self.cx.ui.note(&format!(
+            "no {} {}; there are {}{more}",
+            by.name(),
+            quoted.join(", "),
+            known.join(", ")
+        ));
     }
 
     /// Returns the columns of [`UsageReport::total_cells`]. Cache columns are left out first on a narrow
@@ -262,7 +290,7 @@ impl UsageReport<'_> {
         }
         answer.finish()?;
         if sessions.is_empty() {
-            self.cx.ui.note("no session contains Claude Code's own cost (`cost-state`, since 2.1.26x)");
+            self.cx.ui.note("no session contains the cost that newer versions of Claude Code log");
         }
         Ok(!sessions.is_empty())
     }
@@ -279,6 +307,9 @@ impl UsageReport<'_> {
         }
     }
 }
+
+/// The maximum width of the title of a session in a table.
+const MAX_TITLE_WIDTH: usize = 60;
 
 /// Returns the names of the columns of a group's key.
 fn key_columns(by: GroupBy) -> &'static [&'static str] {
@@ -307,11 +338,6 @@ fn key_cells(key: &CallGroupKey) -> impl Iterator<Item = &str> {
         CallGroupKey::Branch { project, branch } => (project, Some(branch)),
     };
     [Some(first), second].into_iter().flatten()
-}
-
-/// Returns whether one of the cells of a group's key is `name`.
-pub(super) fn is_named(key: &CallGroupKey, name: &str) -> bool {
-    key_cells(key).any(|cell| cell == name)
 }
 
 /// Returns the columns of a group's key in a table.
