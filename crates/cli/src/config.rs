@@ -165,6 +165,7 @@ impl std::fmt::Display for SettingSource {
 #[derive(Clone, Debug)]
 pub(crate) struct AppliedSetting {
     pub(crate) name: &'static str,
-    pub(crate) value: String,
+    /// The value; `None` if it is not set and has no default.
+    pub(crate) value: Option<String>,
     pub(crate) source: SettingSource,
 }

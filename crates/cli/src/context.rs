@@ -378,28 +378,27 @@ fn applied_settings(
         (false, Some(redact)) => (redact.to_string(), File),
         (false, None) => ("false".to_owned(), Default),
     };
-    let optional = |value: &Option<PathBuf>| {
-        in_file(value.as_deref().map(path)).unwrap_or_else(|| ("–".to_owned(), Default))
-    };
+    let set = |(value, source): (String, SettingSource)| (Some(value), source);
+    let optional = |value: &Option<PathBuf>| in_file(value.as_deref().map(path)).map_or((None, Default), set);
     let homes = homes.iter().map(|home| path(home)).collect::<Vec<_>>().join(", ");
     let theme = file.theme.map(|theme| theme.name().to_owned());
     let theme = in_file(theme).unwrap_or_else(|| ("auto".to_owned(), Default));
     let resume = in_file(file.resume_with.map(|program| program.name().to_owned()))
         .unwrap_or_else(|| ("claude".to_owned(), Default));
     let archive_key = match &args.source.key {
-        Some(key) => (path(key), Flag),
-        None => from_env(env::THREADLINE_ARCHIVE_KEY).unwrap_or_else(|| optional(&file.archive_key)),
+        Some(key) => (Some(path(key)), Flag),
+        None => from_env(env::THREADLINE_ARCHIVE_KEY).map_or_else(|| optional(&file.archive_key), set),
     };
     let settings = [
-        ("homes", (homes, homes_source)),
-        ("time_zone", (zone, zone_source)),
-        ("prices", prices),
-        ("theme", theme),
-        ("pager", pager),
-        ("redact", redact),
+        ("homes", set((homes, homes_source))),
+        ("time_zone", set((zone, zone_source))),
+        ("prices", set(prices)),
+        ("theme", set(theme)),
+        ("pager", set(pager)),
+        ("redact", set(redact)),
         ("redact_rules", optional(&file.redact_rules)),
         ("redact_allow", optional(&file.redact_allow)),
-        ("resume_with", resume),
+        ("resume_with", set(resume)),
         ("archive_key", archive_key),
     ];
     settings.into_iter().map(|(name, (value, source))| AppliedSetting { name, value, source }).collect()

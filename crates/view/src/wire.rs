@@ -129,7 +129,7 @@ impl<'a> FindingObject<'a> {
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct SettingObject<'a> {
     pub name: &'a str,
-    pub value: &'a str,
+    pub value: Option<&'a str>,
     pub source: &'a str,
 }
 

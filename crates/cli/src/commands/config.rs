@@ -28,7 +28,8 @@ pub(crate) fn run(cx: &Context, _args: &ConfigArgs) -> Result<CommandOutcome, Co
     if cx.json {
         for setting in &cx.settings {
             let source = setting.source.to_string();
-            answer.json(&SettingObject { name: setting.name, value: &setting.value, source: &source })?;
+            let value = setting.value.as_deref();
+            answer.json(&SettingObject { name: setting.name, value, source: &source })?;
         }
         answer.finish()?;
         return Ok(CommandOutcome::Done);
@@ -44,7 +45,8 @@ pub(crate) fn run(cx: &Context, _args: &ConfigArgs) -> Result<CommandOutcome, Co
         TableColumn { can_shrink: false, ..TableColumn::text("from") },
     ];
     let row = |setting: &crate::config::AppliedSetting| {
-        vec![setting.name.to_owned(), setting.value.clone(), setting.source.to_string()]
+        let value = setting.value.clone().unwrap_or_else(|| "–".to_owned());
+        vec![setting.name.to_owned(), value, setting.source.to_string()]
     };
     let rows: Vec<Vec<String>> = cx.settings.iter().map(row).collect();
     answer.text(&table(page, &columns, &rows))?;
