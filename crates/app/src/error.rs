@@ -109,15 +109,10 @@ impl AppError {
             Self::Find(FindError::NoMatch { similar, .. }) => {
                 similar.iter().map(|candidate| format!("did you mean {}", describe(candidate))).collect()
             }
-            Self::Find(FindError::Ambiguous { found, .. }) => {
-                found.iter().take(MAX_CANDIDATES).map(describe).collect()
-            }
+            Self::Find(FindError::Ambiguous { found, .. }) => candidates(found.iter().map(describe)),
             Self::NoSession { .. } => vec!["It was deleted or moved, or the id is wrong.".to_owned()],
             Self::NoAgent { .. } => vec![AGENTS_HINT.to_owned()],
-            Self::AmbiguousAgent { found, .. } => {
-                let shown = found.iter().take(MAX_CANDIDATES);
-                shown.map(|id| visible(id).into_owned()).collect()
-            }
+            Self::AmbiguousAgent { found, .. } => candidates(found.iter().map(|id| visible(id).into_owned())),
             Self::NotASession { .. } => vec![LIST_HINT.to_owned()],
             Self::NotATime { .. } => vec![TIME_HINT.to_owned()],
             Self::EmptyRange { .. } => vec!["exchange the two times of since and until".to_owned()],
@@ -139,6 +134,16 @@ const FOLDER_HINT: &str = "give the path of a log in it, such as DIR/SESSION_ID.
 
 const TIME_HINT: &str = "use 2026-11-01, 2026-11, today, yesterday, 7d, 2w or 12h";
 
+/// Returns the first candidates, and how many others there are.
+fn candidates(found: impl ExactSizeIterator<Item = String>) -> Vec<String> {
+    let n_others = found.len().saturating_sub(MAX_CANDIDATES);
+    let mut hints: Vec<String> = found.take(MAX_CANDIDATES).collect();
+    if n_others > 0 {
+        hints.push(format!("… and {n_others} more"));
+    }
+    hints
+}
+
 /// Formats a candidate for a hint: its id, its title in quotes, and the day it was last active, which
 /// distinguishes sessions with the same title.
 fn describe(candidate: &SessionCandidate) -> String {
@@ -149,5 +154,20 @@ fn describe(candidate: &SessionCandidate) -> String {
     match &candidate.title {
         Some(title) => format!("{} \"{}\"{day}", candidate.id, visible(title)),
         None => format!("{}{day}", candidate.id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_that_are_left_out_are_counted() {
+        let hints = |count: usize| {
+            let found = (0..count).map(|number| number.to_string()).collect();
+            AppError::AmbiguousAgent { id: String::new(), found }.hints()
+        };
+        assert_eq!(hints(8).len(), 8);
+        assert_eq!(hints(10)[7..], ["7", "… and 2 more"]);
     }
 }

@@ -67,6 +67,10 @@ impl Objects {
             text: format!("file:{}", folder.display()),
             reason: error.to_string(),
         };
+        if !folder.is_dir() {
+            let text = format!("file:{}", folder.display());
+            return Err(ArchiveError::Location { text, reason: "the folder does not exist".to_owned() });
+        }
         // Tests interrupt no machine.
         let store = LocalFileSystem::new_with_prefix(folder).map_err(location)?.with_fsync(!cfg!(test));
         Self::new(Arc::new(store))

@@ -24,14 +24,14 @@ impl From<EditError> for CommandError {
                 .into_iter()
                 .take(MAX_LISTED)
                 .fold(message, Self::cause)
-                .hint("`threadline check` lists the faults of the session"),
+                .hint("`threadline check SESSION` lists the faults of the session"),
             EditError::Open { .. } | EditError::RecentlyWritten { .. } => message
                 .hint(
                     "Claude Code reads a session once, at its start, and would not see the change: leave it first",
                 )
                 .hint("--force changes it all the same"),
             EditError::LogChanged { .. } => message.hint("nothing was changed; run the command again"),
-            EditError::Cut(_) => message.hint("`threadline show --outline` lists the turns"),
+            EditError::Cut(_) => message.hint("`threadline show SESSION --outline` lists the turns"),
             EditError::Compress(_) => message.hint("`edit strip` removes tool output and more"),
             EditError::NotInHome { .. } => {
                 message.hint("only a session of a home can be found from a directory")
@@ -54,9 +54,8 @@ impl From<RestoreError> for CommandError {
             RestoreError::NoTurn { .. } => {
                 message.hint("`threadline restore SESSION` lists the turns that changed files")
             }
-            RestoreError::NoSuchFile => {
-                message.hint("without a file, `threadline restore` lists all it knows of")
-            }
+            RestoreError::NoSuchFile => message
+                .hint("without a file, `threadline restore SESSION` lists the turns that changed files"),
             RestoreError::TargetDiffers { .. } => message.hint("name an empty folder"),
             _ => message,
         }
