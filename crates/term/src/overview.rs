@@ -4,6 +4,7 @@ use threadline_view::humanize::{count, duration, plural, share, short_count, sho
 use threadline_view::{
     OpenSessionFigure, Overview, OverviewPeriod, PeriodFigures, short_model, short_path, short_tool,
 };
+use unicode_width::UnicodeWidthStr;
 
 use crate::page::{TermPage, TextLabel, truncate};
 use crate::table::{TableColumn, table};
@@ -63,6 +64,17 @@ const FIGURES: &[FigureRow] = &[
     ("failed", |figures| count(figures.failed), |figures| figures.failed.into()),
     ("active", |figures| short_time(figures.active), |figures| figures.active.into()),
 ];
+
+/// Joins items in one line of at most `width` columns. Those that do not fit are counted.
+fn whole_items(items: &[String], width: usize) -> String {
+    let mut text = items.join(" · ");
+    let mut n_shown = items.len();
+    while text.width() > width && n_shown > 1 {
+        n_shown -= 1;
+        text = format!("{} · {} more", items[..n_shown].join(" · "), items.len() - n_shown);
+    }
+    text
+}
 
 impl Renderer<'_> {
     fn heading(&self) -> TermText {
@@ -141,7 +153,7 @@ impl Renderer<'_> {
             let share = if part.is_finite() { format!(" {}", share(part)) } else { String::new() };
             format!("{} {}{share}", short_model(name), totals.short_cost())
         });
-        self.labelled("Models", &models.collect::<Vec<_>>().join(" · "))
+        self.labelled("Models", &whole_items(&models.collect::<Vec<_>>(), self.width.saturating_sub(8)))
     }
 
     fn prompt_line(&self) -> TermText {
@@ -343,6 +355,15 @@ mod tests {
     use threadline_view::{CommandFigures, FileFigures, ProjectFigures, ToolFigures, TopSession};
 
     use super::*;
+
+    #[test]
+    fn items_that_do_not_fit_are_counted() {
+        let items = ["opus $9", "sonnet $5", "haiku $1"].map(str::to_owned);
+        let at = |width| whole_items(&items, width);
+        assert_eq!(at(30), "opus $9 · sonnet $5 · haiku $1");
+        assert_eq!(at(29), "opus $9 · sonnet $5 · 1 more");
+        assert_eq!([at(27), at(2)], ["opus $9 · 2 more"; 2]);
+    }
 
     #[test]
     fn blocks_are_as_high_as_their_share() {
