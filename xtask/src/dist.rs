@@ -100,10 +100,7 @@ fn build(options: &DistOptions) -> DistResult<()> {
         let mut cargo = Command::new("cargo");
         cargo.args(["rustc", "--locked", "--profile", "dist", "--package", "threadline"]);
         cargo.args(["--bin", "threadline", "--target", &target]);
-        if target == "x86_64-unknown-linux-gnu" {
-            // Rust links this target with lld, which keeps one copy of functions with the same code.
-            cargo.args(["--", "-C", "link-arg=-Wl,--icf=all"]);
-        }
+        cargo.arg("--").args(linker_args(&target));
         check(cargo.current_dir(root()))?;
     }
     let size = fs::metadata(&binary).map_err(|error| format!("{}: {error}", binary.display()))?.len();
@@ -117,6 +114,21 @@ fn build(options: &DistOptions) -> DistResult<()> {
         write_deb(&target, options)?;
     }
     npm::write_platform(&target, &binary, options)
+}
+
+/// Returns arguments of rustc that make the linker write a smaller binary. lld keeps one copy of functions with
+/// the same code.
+fn linker_args(target: &str) -> &'static [&'static str] {
+    match target {
+        // Rust links this target with lld. Relocations are not packed: glibc before 2.36 cannot read them.
+        "x86_64-unknown-linux-gnu" => &["-Clink-arg=-Wl,--icf=all"],
+        // The default is the linker of the system. The libc of this target is in the binary, and reads packed
+        // relocations.
+        "x86_64-unknown-linux-musl" => {
+            &["-Clinker=rust-lld", "-Clink-arg=--icf=all", "-Clink-arg=--pack-dyn-relocs=relr"]
+        }
+        _ => &[],
+    }
 }
 
 /// Returns the target triple of this machine.
