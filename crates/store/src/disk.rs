@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::fs::{File, Metadata, Permissions};
-use std::io::{self, Write};
+use std::io;
+#[cfg(not(windows))]
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -33,7 +35,7 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
 
     /// Opens an existing file for reading and appending.
     fn open_append(&self, path: &Path) -> io::Result<File> {
-        Ok(OpenOptions::new().read(true).append(true).open(path)?.into_parts().0)
+        Ok(append_options().open(path)?.into_parts().0)
     }
 
     /// Returns the metadata at `path`, of a symbolic link itself; `None` if nothing exists there.
@@ -98,6 +100,16 @@ const SPIN: Duration = Duration::from_millis(2);
 pub(crate) const CAN_EXCHANGE: bool =
     cfg!(any(target_os = "linux", target_os = "android", target_vendor = "apple"));
 
+/// Returns options for reading and appending.
+///
+/// Windows does not truncate a file that is opened in append mode, so there every write names the end of the
+/// file instead.
+fn append_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(cfg!(windows)).append(!cfg!(windows));
+    options
+}
+
 /// Whether an error means that nothing exists at a path.
 pub(crate) fn is_absence(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput)
@@ -135,8 +147,8 @@ pub(crate) struct RealFileSystem;
 
 impl FileSystem for RealFileSystem {
     fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create_new(true);
+        let mut options = append_options();
+        options.create_new(true);
         #[cfg(unix)]
         if visibility == Visibility::Private {
             fs_err::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -146,8 +158,15 @@ impl FileSystem for RealFileSystem {
         Ok(options.open(path)?.into_parts().0)
     }
 
+    #[cfg(not(windows))]
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
         file.write(bytes)
+    }
+
+    #[cfg(windows)]
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
+        // The largest offset is the end of the file at the time of the write.
+        std::os::windows::fs::FileExt::seek_write(file, bytes, u64::MAX)
     }
 
     fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
@@ -310,6 +329,24 @@ mod tests {
         };
         assert!(RealFileSystem.wait_until(&mut is_ready).unwrap());
         assert!(!RealFileSystem.wait_until(&mut || Ok(false)).unwrap());
+    }
+
+    #[test]
+    fn writes_append_and_a_file_can_be_truncated() {
+        use std::io::{Seek, SeekFrom};
+
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut file = RealFileSystem.create_new(&path, Visibility::Private).unwrap();
+        write_all(&RealFileSystem, &mut file, b"one").unwrap();
+        let mut other = RealFileSystem.open_append(&path).unwrap();
+        write_all(&RealFileSystem, &mut other, b"two").unwrap();
+        file.seek(SeekFrom::Start(1)).unwrap();
+        write_all(&RealFileSystem, &mut file, b"three").unwrap();
+        assert_eq!(file.stream_position().unwrap(), 11);
+        RealFileSystem.truncate(&file, 4).unwrap();
+        write_all(&RealFileSystem, &mut other, b"!").unwrap();
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "onet!");
     }
 
     #[test]

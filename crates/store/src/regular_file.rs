@@ -84,7 +84,8 @@ pub fn read_text_file(path: &Path) -> io::Result<String> {
 /// Those of opening the file; [`io::ErrorKind::InvalidInput`] if it is not a regular file.
 pub fn open_own_file(path: &Path) -> io::Result<File> {
     let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true);
+    // Windows does not lock a file that is opened for appending only.
+    options.read(true).create(true).append(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;

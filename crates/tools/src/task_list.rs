@@ -200,7 +200,9 @@ impl TaskFiles<'_> {
     fn lock(&self) -> Result<fs::File, Failure> {
         let lock = || -> io::Result<fs::File> {
             fs::create_dir_all(self.dir)?;
-            let file = fs::File::options().append(true).create(true).open(self.dir.join(".lock"))?;
+            // Windows does not lock a file that is opened for appending only.
+            let path = self.dir.join(".lock");
+            let file = fs::File::options().read(true).append(true).create(true).open(path)?;
             file.lock()?;
             Ok(file)
         };
