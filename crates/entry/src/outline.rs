@@ -12,8 +12,14 @@
 mod layout;
 mod walker;
 
+use std::ops::Range;
+
+use fearless_simd::{Simd, dispatch};
+
+pub use self::layout::ValuePlace;
 use self::layout::{LineLayout, MAX_STEPS};
 use self::walker::OutlineWalker;
+use crate::json::{ValueSkipper, skipper_level};
 use crate::kind::Kind;
 use crate::lines::{LineBlock, LogLine};
 use crate::value;
@@ -27,8 +33,23 @@ pub struct OutlineReader {
     /// The number of steps that two layouts begin with, for each pair.
     n_shared: Vec<[usize; MAX_LAYOUTS]>,
     /// The offsets of the literals of the layout that was compared last.
-    starts: Vec<u32>,
+    starts: LiteralStarts,
+    /// The layout of the last line, and the one that followed each layout last.
+    last: usize,
+    next: [usize; MAX_LAYOUTS],
+    /// The number of the newest layout.
+    last_number: u64,
     walker: OutlineWalker,
+}
+
+/// The offsets of literals.
+#[derive(Debug)]
+struct LiteralStarts(Box<[u32; MAX_STEPS]>);
+
+impl Default for LiteralStarts {
+    fn default() -> Self {
+        Self(Box::new([0; MAX_STEPS]))
+    }
 }
 
 /// The maximum number of layouts; few logs have more.
@@ -43,30 +64,43 @@ impl OutlineReader {
     pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Option<LineOutline<'a>> {
         u32::try_from(line.len()).ok()?;
         if let Some(layout) = self.find_layout(line) {
-            return Some(LineOutline { line, values: &self.layouts[layout].values });
+            let layout = &self.layouts[layout];
+            return Some(LineOutline { line, values: &layout.values, layout: Some((layout, &self.starts)) });
         }
         self.walker.walk(line)?;
         self.learn(line);
-        Some(LineOutline { line, values: &self.walker.values })
+        Some(LineOutline { line, values: &self.walker.values, layout: None })
     }
 
     /// Returns the layout of a line.
-    ///
-    /// Most layouts begin alike. What a line has in common with the layout that was compared last is not
-    /// compared again.
     fn find_layout(&mut self, line: &[u8]) -> Option<usize> {
-        let mut last: Option<(usize, usize)> = None;
-        for place in 0..self.order.len() {
+        dispatch!(skipper_level(), simd => self.find_layout_by(ValueSkipper(simd), line))
+    }
+
+    /// Does the same. The layout that followed the one of the last line before is compared first, because
+    /// lines come in sequences. Most layouts begin alike: what a line has in common with the layout that was
+    /// compared last is not compared again.
+    #[inline(always)]
+    fn find_layout_by<S: Simd>(&mut self, skipper: ValueSkipper<S>, line: &[u8]) -> Option<usize> {
+        let expected = self.next[self.last % MAX_LAYOUTS];
+        let mut compared: Option<(usize, usize)> = None;
+        let places = self.order.iter().position(|&layout| layout == expected).into_iter();
+        for place in places.chain(0..self.order.len()) {
             let layout = self.order[place];
-            let n_known = last.map_or(0, |(last, n_equal)| self.n_shared[last][layout].min(n_equal));
-            match self.layouts[layout].read(line, &mut self.starts, n_known) {
+            if compared.is_some() && layout == expected {
+                continue;
+            }
+            let n_known = compared.map_or(0, |(last, n_equal)| self.n_shared[last][layout].min(n_equal));
+            match self.layouts[layout].read(skipper, line, &mut self.starts.0, n_known) {
                 Ok(()) => {
                     // Each match moves a layout one place forward, so that the order is soon that of the
                     // frequencies.
                     self.order.swap(place, place.saturating_sub(1));
+                    self.next[self.last % MAX_LAYOUTS] = layout;
+                    self.last = layout;
                     return Some(layout);
                 }
-                Err(n_equal) => last = Some((layout, n_equal)),
+                Err(n_equal) => compared = Some((layout, n_equal)),
             }
         }
         None
@@ -86,10 +120,13 @@ impl OutlineReader {
     /// Remembers the layout of the line that was walked last.
     #[cold]
     fn learn(&mut self, line: &[u8]) {
-        if let Some(layout) = self.layouts.iter_mut().position(|layout| layout.learn(line, &self.walker)) {
+        self.last_number += 1;
+        let number = self.last_number;
+        let known = self.layouts.iter_mut().position(|layout| layout.learn(line, &self.walker, number));
+        if let Some(layout) = known {
             return self.compare_layouts(layout);
         }
-        if let Some(layout) = LineLayout::new(line, &self.walker) {
+        if let Some(layout) = LineLayout::new(line, &self.walker, number) {
             // The one that matches least often is replaced.
             let place = match self.order.len() < MAX_LAYOUTS {
                 true => {
@@ -110,7 +147,6 @@ impl OutlineReader {
     /// Updates the number of steps that a layout shares with each of the others.
     fn compare_layouts(&mut self, layout: usize) {
         self.n_shared.resize(MAX_LAYOUTS, [0; MAX_LAYOUTS]);
-        self.starts.resize(MAX_STEPS, 0);
         for other in 0..self.layouts.len() {
             let n_shared = self.layouts[layout].n_shared_steps(&self.layouts[other]);
             self.n_shared[layout][other] = n_shared;
@@ -125,6 +161,8 @@ impl OutlineReader {
 pub struct LineOutline<'a> {
     line: &'a [u8],
     values: &'a OutlineValues,
+    /// The layout, and the offsets of its literals, if the line was compared with an earlier one.
+    layout: Option<(&'a LineLayout, &'a LiteralStarts)>,
 }
 
 /// The values of an outline. Texts are offsets in the line.
@@ -279,7 +317,7 @@ impl<'a> LineOutline<'a> {
 
     /// Returns the blocks of the message.
     pub fn blocks(&self) -> impl Iterator<Item = BlockOutline<'a>> + use<'a> {
-        let Self { line, values } = *self;
+        let Self { line, values, .. } = *self;
         values.block_errors.iter().enumerate().map(move |(block, &is_error)| {
             let text = |text: BlockText| values.text(line, block_text_index(block, text));
             BlockOutline {
@@ -290,6 +328,33 @@ impl<'a> LineOutline<'a> {
                 is_error,
             }
         })
+    }
+
+    /// Returns whether the message has a stop reason.
+    pub fn has_stop_reason(&self) -> bool {
+        self.text(Text::StopReason).is_some()
+    }
+
+    /// Returns a number that the line shares only with lines, read by the same reader, that differ from it in
+    /// their variable values. `None` if it was not compared with an earlier line.
+    ///
+    /// Two lines with one number have the same keys in the same order, also in the figures of a reply.
+    pub fn layout_number(&self) -> Option<u64> {
+        self.layout.map(|(layout, _)| layout.number)
+    }
+
+    /// Returns the place of a value of this line in lines with the same number, given its offsets. `None` if
+    /// it is only a part of a variable value, or contains one.
+    pub fn place_of(&self, value: Range<usize>) -> Option<ValuePlace> {
+        let (layout, starts) = self.layout?;
+        layout.place_of(self.line, &starts.0, value)
+    }
+
+    /// Returns the value at a place that a line with the same number returned. A string may lack its quotes,
+    /// but then it does so in all of these lines.
+    pub fn value_at(&self, place: &ValuePlace) -> Option<&'a [u8]> {
+        let (layout, starts) = self.layout?;
+        layout.value_at(self.line, &starts.0, place)
     }
 
     fn text(&self, text: Text) -> Option<&'a [u8]> {

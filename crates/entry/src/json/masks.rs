@@ -358,9 +358,102 @@ fn end_of_string_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> (u6
             return end;
         }
     }
-    let mut last = [b' '; 64];
-    last[..rest.len()].copy_from_slice(rest);
-    end_in_block(bytes, start, blocks.len(), marks(&last), &mut before).unwrap_or(bytes.len())
+    let missing = 64 - rest.len() as u32;
+    let last = match bytes.last_chunk() {
+        // The last bytes with some before them, which are shifted out. This is faster than a copy.
+        Some(last) => {
+            let (quotes, backslashes) = marks(last);
+            (quotes.unbounded_shr(missing), backslashes.unbounded_shr(missing))
+        }
+        None => {
+            let mut last = [b' '; 64];
+            last[..rest.len()].copy_from_slice(rest);
+            marks(&last)
+        }
+    };
+    end_in_block(bytes, start, blocks.len(), last, &mut before).unwrap_or(bytes.len())
+}
+
+/// Computes the mask of the quotes and backslashes of 64 bytes with vectors.
+#[inline(always)]
+fn special_mask<S: Simd>(simd: S, block: &[u8; 64]) -> u64 {
+    let bytes = u8x64::from_slice(simd, block);
+    (bytes.simd_eq(b'"') | bytes.simd_eq(b'\\')).to_bitmask()
+}
+
+/// Skips values with the vectors of the CPU, for loops that skip many of them. Its functions are inlined into
+/// the loop, so that a short value takes no call.
+#[derive(Clone, Copy)]
+pub(crate) struct ValueSkipper<S>(pub(crate) S);
+
+/// Returns the vector instructions for a [`ValueSkipper`].
+pub(crate) fn skipper_level() -> Level {
+    simd_level().unwrap_or_else(Level::baseline)
+}
+
+impl<S: Simd> ValueSkipper<S> {
+    /// Returns the offset of the first quote or backslash from `at` on.
+    #[inline(always)]
+    pub(crate) fn find_special(self, bytes: &[u8], mut at: usize) -> Option<usize> {
+        while let Some(block) = bytes.get(at..)?.first_chunk() {
+            let found = special_mask(self.0, block);
+            if found != 0 {
+                return Some(at + found.trailing_zeros() as usize);
+            }
+            at += 64;
+        }
+        let missing = at + 64 - bytes.len();
+        let found = match bytes.last_chunk() {
+            Some(last) => special_mask(self.0, last).unbounded_shr(missing as u32),
+            None => {
+                let mut last = [b' '; 64];
+                last[..64 - missing].copy_from_slice(&bytes[at..]);
+                special_mask(self.0, &last)
+            }
+        };
+        (found != 0).then(|| at + found.trailing_zeros() as usize)
+    }
+
+    /// Returns the end of the string that starts at `pos`, after its closing quote.
+    #[inline(always)]
+    fn skip_string(self, bytes: &[u8], pos: usize) -> usize {
+        end_of_string_by(
+            bytes,
+            (pos + 1).min(bytes.len()),
+            #[inline(always)]
+            |block| quote_masks_simd(self.0, block),
+        )
+    }
+
+    /// Returns the end of the value that starts at `pos`.
+    #[inline(always)]
+    pub(crate) fn skip_value(self, bytes: &[u8], pos: usize) -> usize {
+        match bytes.get(pos) {
+            Some(b'"') => self.skip_string(bytes, pos),
+            Some(b'{' | b'[') => self.skip_container(bytes, pos),
+            _ => super::skip_value(bytes, pos),
+        }
+    }
+
+    /// Returns the end of the object or array that starts at `pos`.
+    #[inline(always)]
+    fn skip_container(self, bytes: &[u8], pos: usize) -> usize {
+        end_of_container_by(
+            bytes,
+            pos,
+            #[inline(always)]
+            |block| bracket_masks_simd(self.0, block),
+            #[inline(always)]
+            |at| {
+                end_of_string_by(
+                    bytes,
+                    at,
+                    #[inline(always)]
+                    |block| quote_masks_simd(self.0, block),
+                )
+            },
+        )
+    }
 }
 
 /// Returns the offset after the first unescaped quote of a block. `before` has the last two backslashes of
@@ -400,6 +493,21 @@ struct BracketMasks {
     backslashes: u64,
 }
 
+impl BracketMasks {
+    /// Returns the masks without the first bytes, at most 63 of them.
+    #[inline(always)]
+    fn shifted(self, n: u32) -> Self {
+        let Self { opening, closing, quotes, backslashes } = self;
+        let shift = |mask: u64| mask >> n;
+        Self {
+            opening: shift(opening),
+            closing: shift(closing),
+            quotes: shift(quotes),
+            backslashes: shift(backslashes),
+        }
+    }
+}
+
 #[inline(always)]
 fn bracket_masks_simd<S: Simd>(simd: S, block: &[u8; 64]) -> BracketMasks {
     let bytes = u8x64::from_slice(simd, block);
@@ -432,14 +540,17 @@ fn end_of_container_by(
     // Each block begins outside of strings.
     while at < bytes.len() {
         let rest = &bytes[at..];
-        let BracketMasks { opening, closing, mut quotes, backslashes } = match rest.first_chunk() {
-            Some(block) => marks(block),
-            None => {
-                let mut last = [b' '; 64];
-                last[..rest.len()].copy_from_slice(rest);
-                marks(&last)
-            }
-        };
+        let BracketMasks { opening, closing, mut quotes, backslashes } =
+            match (rest.first_chunk(), bytes.last_chunk()) {
+                (Some(block), _) => marks(block),
+                // The last bytes with some before them, which are shifted out.
+                (None, Some(last)) => marks(last).shifted(64 - rest.len() as u32),
+                (None, None) => {
+                    let mut last = [b' '; 64];
+                    last[..rest.len()].copy_from_slice(rest);
+                    marks(&last)
+                }
+            };
         let mut carry = 0;
         if backslashes != 0 {
             quotes &= !escaped_mask(backslashes, &mut carry);

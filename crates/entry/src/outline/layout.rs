@@ -6,9 +6,11 @@
 
 use std::ops::Range;
 
+use fearless_simd::Simd;
+
 use super::OutlineValues;
 use super::walker::{OutlineWalker, ValueForm, VariableValue};
-use crate::json::{find_special, skip_value};
+use crate::json::ValueSkipper;
 use crate::walk::short_texts_equal;
 
 /// The maximum number of bytes of a layout worth remembering.
@@ -28,6 +30,8 @@ const MAX_STABLE_LENGTH: usize = 128;
 pub(super) struct LineLayout {
     /// The values of the line that was read last.
     pub(super) values: OutlineValues,
+    /// The number of this layout with these stable values; no other one of the reader has had it.
+    pub(super) number: u64,
     /// The text before, between and after the variable values of the walker, to recognize the layout.
     frame: Vec<u8>,
     /// The form of these values, and their text as long as it was the same in all lines.
@@ -38,6 +42,22 @@ pub(super) struct LineLayout {
     /// The offsets of the outline that are relative to the literals: their index, and the distance from the
     /// start of the literal.
     offsets: Vec<(usize, u32)>,
+}
+
+/// The place of a value in all lines of a layout.
+#[derive(Clone, Debug)]
+pub struct ValuePlace {
+    /// The literal, or the one before the value.
+    step: u32,
+    /// The offsets in the literal if the value is part of it.
+    in_literal: Option<Range<u32>>,
+}
+
+impl ValuePlace {
+    /// Returns whether the value is the same in all lines with the same number.
+    pub fn is_stable(&self) -> bool {
+        self.in_literal.is_some()
+    }
 }
 
 /// A literal text and the value after it.
@@ -52,20 +72,21 @@ struct LayoutStep {
 
 impl LineLayout {
     /// Returns the layout of the line that was walked; `None` if it is too long.
-    pub(super) fn new(line: &[u8], walked: &OutlineWalker) -> Option<Self> {
+    pub(super) fn new(line: &[u8], walked: &OutlineWalker, number: u64) -> Option<Self> {
         if walked.variables.len() > MAX_VALUES {
             return None;
         }
         let frame = frame(line, &walked.variables);
         let stable = walked.variables.iter().map(|value| {
             let text = value_text(line, value);
-            // Counts and long texts are hardly ever the same.
-            let is_count = text.first().is_some_and(u8::is_ascii_digit);
+            // Counts and long texts are hardly ever the same, unless nothing is counted.
+            let is_count = text.first().is_some_and(u8::is_ascii_digit) && text != b"0";
             let is_stable = text.len() <= MAX_STABLE_LENGTH && !is_count;
             (value.form, is_stable.then(|| text.into()))
         });
         let mut layout = Self {
             values: OutlineValues::default(),
+            number,
             stable: stable.collect(),
             literals: Vec::new(),
             steps: Vec::new(),
@@ -78,7 +99,7 @@ impl LineLayout {
 
     /// Learns from a line that was walked, since it differs from the stable values. Returns whether it has
     /// this layout.
-    pub(super) fn learn(&mut self, line: &[u8], walked: &OutlineWalker) -> bool {
+    pub(super) fn learn(&mut self, line: &[u8], walked: &OutlineWalker, number: u64) -> bool {
         let forms = |(value, (form, _)): (&VariableValue, &(ValueForm, _))| value.form == *form;
         if walked.variables.len() != self.stable.len()
             || !walked.variables.iter().zip(&self.stable).all(forms)
@@ -92,6 +113,7 @@ impl LineLayout {
             }
         }
         self.build(line, walked);
+        self.number = number;
         true
     }
 
@@ -136,8 +158,14 @@ impl LineLayout {
     ///
     /// `starts` are the offsets of the literals. The first `n_known` steps are known to match, and the start
     /// of the next one is known.
-    #[inline]
-    pub(super) fn read(&mut self, line: &[u8], starts: &mut [u32], n_known: usize) -> Result<(), usize> {
+    #[inline(always)]
+    pub(super) fn read<S: Simd>(
+        &mut self,
+        skipper: ValueSkipper<S>,
+        line: &[u8],
+        starts: &mut [u32; MAX_STEPS],
+        n_known: usize,
+    ) -> Result<(), usize> {
         starts[0] = 0;
         for (n, step) in self.steps.iter().enumerate().skip(n_known) {
             let at = starts[n] as usize;
@@ -153,32 +181,86 @@ impl LineLayout {
                 }
                 None => return Err(n),
                 // If this is not the closing quote, the next literal does not match.
-                Some(ValueForm::Text) => match find_special(line, end) {
+                Some(ValueForm::Text) => match skipper.find_special(line, end) {
                     Some(end) => end,
                     None => return Err(n),
                 },
-                Some(form) => match line.get(end) {
-                    Some(b'"') => match find_special(line, end + 1) {
-                        Some(close) if line[close] == b'"' => close + 1,
-                        _ => skip_value(line, end),
-                    },
-                    _ if form == ValueForm::String => return Err(n),
-                    _ => skip_value(line, end),
-                },
+                Some(form) if !has_form(line.get(end), form) => return Err(n),
+                Some(ValueForm::Number) => skip_number(line, end),
+                Some(_) => skipper.skip_value(line, end),
             };
             starts[n + 1] = next as u32;
         }
         Err(self.steps.len())
     }
 
+    /// Returns the place of a value in the line that was read last, given its offsets. `None` if it is
+    /// neither part of a literal nor a variable value.
+    pub(super) fn place_of(
+        &self,
+        line: &[u8],
+        starts: &[u32; MAX_STEPS],
+        value: Range<usize>,
+    ) -> Option<ValuePlace> {
+        let is_string = line.get(value.start) == Some(&b'"');
+        for (n, step) in self.steps.iter().enumerate() {
+            let start = starts[n] as usize;
+            let end = start + step.literal.len();
+            if start <= value.start && value.end <= end {
+                let offsets = (value.start - start) as u32..(value.end - start) as u32;
+                return Some(ValuePlace { step: n as u32, in_literal: Some(offsets) });
+            }
+            let variable = end..*starts.get(n + 1)? as usize;
+            let is_text = is_string && value.start + 1 == variable.start && value.end == variable.end + 1;
+            if step.value.is_some() && (variable == value || is_text) {
+                return Some(ValuePlace { step: n as u32, in_literal: None });
+            }
+        }
+        None
+    }
+
+    /// Returns the value at a place in the line that was read last. A string may lack its quotes.
+    #[inline]
+    pub(super) fn value_at<'l>(
+        &self,
+        line: &'l [u8],
+        starts: &[u32; MAX_STEPS],
+        place: &ValuePlace,
+    ) -> Option<&'l [u8]> {
+        let n = place.step as usize;
+        let start = starts[n];
+        match &place.in_literal {
+            Some(offsets) => line.get((start + offsets.start) as usize..(start + offsets.end) as usize),
+            None => line.get(start as usize + self.steps.get(n)?.literal.len()..*starts.get(n + 1)? as usize),
+        }
+    }
+
     /// Moves the offsets of the values to those of the line with these literals.
-    fn set_offsets(&mut self, starts: &[u32]) {
+    fn set_offsets(&mut self, starts: &[u32; MAX_STEPS]) {
         for (step, start) in self.steps.iter().zip(starts) {
             for &(index, distance) in &self.offsets[step.offsets.clone()] {
                 self.values.offsets[index] = start + distance;
             }
         }
     }
+}
+
+/// Returns whether a value that begins with this byte may have this form.
+#[inline(always)]
+fn has_form(first: Option<&u8>, form: ValueForm) -> bool {
+    match form {
+        ValueForm::Text | ValueForm::Any => true,
+        ValueForm::String => first == Some(&b'"'),
+        ValueForm::Array => first == Some(&b'['),
+        ValueForm::Number => matches!(first, Some(b'0'..=b'9' | b'-')),
+    }
+}
+
+/// Returns the end of a number of valid text. If the text is not valid, the next literal does not match.
+#[inline(always)]
+fn skip_number(line: &[u8], start: usize) -> usize {
+    let digits = line[start + 1..].iter().take_while(|byte| !matches!(byte, b',' | b'}' | b']' | b' '));
+    start + 1 + digits.count()
 }
 
 /// Returns the text around the values of a line.

@@ -27,6 +27,10 @@ pub(super) enum ValueForm {
     Text,
     /// A string.
     String,
+    /// An array.
+    Array,
+    /// A number.
+    Number,
     /// Any value.
     Any,
 }
@@ -149,8 +153,28 @@ impl OutlineWalker {
                 self.set(Text::Content as usize, start, end);
                 Some(end)
             }
+            b"usage" => self.figures(line, start, 0),
             _ => Some(self.skip(line, start)),
         })
+    }
+
+    /// Reads the figures of a reply, and returns their end. Nothing of them is in the outline, but each
+    /// number has a place in the layout, and no other value can contain figures.
+    fn figures(&mut self, line: &[u8], start: usize, depth: usize) -> Option<usize> {
+        const MAX_DEPTH: usize = 4;
+        let form = match line.get(start)? {
+            b'{' if depth < MAX_DEPTH => {
+                return visit_members(line, start, |_, start| self.figures(line, start, depth + 1));
+            }
+            b'{' => ValueForm::Any,
+            b'[' => ValueForm::Array,
+            b'"' => ValueForm::String,
+            b'0'..=b'9' | b'-' => ValueForm::Number,
+            _ => return Some(skip_value(line, start)),
+        };
+        let end = skip_value(line, start);
+        self.add_variable(start, end, form);
+        Some(end)
     }
 
     /// Reads the blocks of the array at `start` and returns its end.
