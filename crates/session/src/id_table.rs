@@ -46,17 +46,6 @@ impl<I: Copy> IdTable<I> {
     }
 }
 
-impl<I> IdTable<I> {
-    /// Removes all elements, and keeps the memory of a small table. Those of a large one would be far apart
-    /// in memory.
-    pub(crate) fn clear(&mut self) {
-        const SMALL: usize = 1 << 10;
-        self.by_hash.clear();
-        self.by_hash.shrink_to(SMALL);
-        self.colliding.clear();
-    }
-}
-
 impl<I> Default for IdTable<I> {
     fn default() -> Self {
         Self { by_hash: FxHashMap::default(), colliding: FxHashMap::default() }

@@ -39,6 +39,7 @@ mod finding_list;
 mod id_table;
 mod index;
 mod input;
+mod key_table;
 mod line_alignment;
 mod line_origin;
 mod lineage;

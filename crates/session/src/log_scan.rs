@@ -17,21 +17,24 @@ use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, key, parse_lin
 
 use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
+use crate::key_table::KeyTable;
 use crate::tool_call::result_outcome;
 use crate::turn::{TurnLines, belongs_to_next_turn, has_no_typed_text, recorded_turn_index, split_turns};
-use crate::uuid_table::UuidTable;
 
 /// Scans the lines of one log after another.
 pub struct LogScan {
     /// Returns the number of errors of a line, not counting failed calls.
     line_errors: fn(Entry) -> u64,
     lines: IndexVec<EntryIndex, ScannedLine>,
-    uuids: UuidTable,
+    uuids: KeyTable,
     /// The line of each uuid; `None` for a uuid that so far is only named as a parent.
     uuid_lines: Vec<Option<EntryIndex>>,
     /// The uuid of the last line.
     last_uuid: Vec<u8>,
-    message_ids: UuidTable,
+    /// The uuid of the last parent that was not the line before, and its line.
+    last_parent: Vec<u8>,
+    last_named: Option<EntryIndex>,
+    message_ids: KeyTable,
     /// The reply with each message id.
     replies: Vec<ScannedReply>,
     calls: CallIds,
@@ -43,6 +46,8 @@ pub struct LogScan {
     turn_indexes: FxHashMap<EntryIndex, u64>,
     /// The ids of the sub-agents whose messages progress lines repeat.
     agents: FxHashSet<Box<[u8]>>,
+    /// The one added last.
+    last_agent: Vec<u8>,
     /// Finds the key of the figures of a reply.
     usage_key: memmem::Finder<'static>,
     /// The leaf that the last `last-prompt` line names.
@@ -169,10 +174,12 @@ impl LogScan {
         Self {
             line_errors,
             lines: IndexVec::default(),
-            uuids: UuidTable::default(),
+            uuids: KeyTable::default(),
             uuid_lines: Vec::new(),
             last_uuid: Vec::new(),
-            message_ids: UuidTable::default(),
+            last_parent: Vec::new(),
+            last_named: None,
+            message_ids: KeyTable::default(),
             replies: Vec::new(),
             calls: CallIds::default(),
             results: CallIds::default(),
@@ -180,6 +187,7 @@ impl LogScan {
             errors: Vec::new(),
             turn_indexes: FxHashMap::default(),
             agents: FxHashSet::default(),
+            last_agent: Vec::new(),
             usage_key: memmem::Finder::new(key::quoted::USAGE),
             named_leaf: None,
             is_unusual: false,
@@ -255,19 +263,20 @@ impl LogScan {
     /// Returns the number of the reply with this message id. A reply without an id is one of its own.
     fn reply_number(&mut self, id: Option<&[u8]>, is_model: bool) -> u32 {
         let new = ScannedReply { number: self.lines.len() as u32, is_model };
-        let Some(id) = id.and_then(|id| self.as_text(id)) else { return new.number };
-        let place = self.message_ids.intern(id).idx();
-        self.replies.resize(self.message_ids.len(), new);
+        let Some(id) = id else { return new.number };
+        let (place, is_new) = self.message_ids.add(id);
+        if is_new {
+            self.check_id(id);
+            self.replies.push(new);
+        }
         let reply = self.replies[place];
-        self.is_unusual |= reply.is_model != is_model || id.is_empty();
+        self.is_unusual |= reply.is_model != is_model;
         reply.number
     }
 
-    /// Returns an id as text. A log with an id that is not UTF-8 is unusual.
-    fn as_text<'a>(&mut self, id: &'a [u8]) -> Option<&'a str> {
-        let text = std::str::from_utf8(id).ok();
-        self.is_unusual |= text.is_none();
-        text
+    /// A log with an id that is empty or not UTF-8 is unusual.
+    fn check_id(&mut self, id: &[u8]) {
+        self.is_unusual |= id.is_empty() || (!id.is_ascii() && std::str::from_utf8(id).is_err());
     }
 
     /// Adds the results of calls.
@@ -305,7 +314,9 @@ impl LogScan {
             let agent = outline
                 .agent_id()
                 .filter(|_| outline.body_type().is_some_and(|kind| kind == value::AGENT_PROGRESS.as_bytes()));
-            if let Some(agent) = agent.filter(|id| !self.agents.contains(*id)) {
+            if let Some(agent) = agent.filter(|id| *id != self.last_agent) {
+                self.last_agent.clear();
+                self.last_agent.extend(agent);
                 self.agents.insert(agent.into());
             }
         }
@@ -413,9 +424,14 @@ impl LogScan {
         let (named, is_known) = match links.parent {
             None => (None, true),
             Some(parent) if parent == self.last_uuid => (before, true),
+            // Several reports about one call follow each other.
+            Some(parent) if parent == self.last_parent => (self.last_named, self.last_named.is_some()),
             Some(parent) => {
                 let (place, is_new) = self.intern(parent);
                 let named = self.uuid_lines[place];
+                self.last_parent.clear();
+                self.last_parent.extend(parent);
+                self.last_named = named;
                 // The parent may follow. Then its uuid is not new.
                 (named, is_new || named.is_some())
             }
@@ -442,17 +458,17 @@ impl LogScan {
 
     /// Returns the number of a uuid, which is an index of `uuid_lines`, and whether the uuid is new.
     fn intern(&mut self, uuid: &[u8]) -> (usize, bool) {
-        let uuid = self.as_text(uuid).unwrap_or_default();
-        let n_before = self.uuids.len();
-        let place = self.uuids.intern(uuid).idx();
-        self.uuid_lines.resize(self.uuids.len(), None);
-        (place, self.uuids.len() > n_before)
+        let (place, is_new) = self.uuids.add(uuid);
+        if is_new {
+            self.check_id(uuid);
+            self.uuid_lines.push(None);
+        }
+        (place, is_new)
     }
 
     /// Returns the line with a uuid.
     fn line_of(&self, uuid: &[u8]) -> Option<EntryIndex> {
-        let key = self.uuids.get(std::str::from_utf8(uuid).ok()?)?;
-        self.uuid_lines.get(key.idx()).copied().flatten()
+        self.uuid_lines.get(self.uuids.get(uuid)?).copied().flatten()
     }
 
     /// Returns the counts, and prepares the scan for the next log. `None` if the log is not ordinary.
@@ -463,6 +479,7 @@ impl LogScan {
         self.uuids.clear();
         self.uuid_lines.clear();
         self.last_uuid.clear();
+        self.last_parent.clear();
         self.message_ids.clear();
         self.replies.clear();
         self.calls.clear();
@@ -471,6 +488,7 @@ impl LogScan {
         self.errors.clear();
         self.turn_indexes.clear();
         self.agents.clear();
+        self.last_agent.clear();
         self.named_leaf = None;
         self.is_unusual = false;
         counts

@@ -54,13 +54,6 @@ impl UuidTable {
         self.keys.get(uuid, |key| text_of(&self.text, &self.ends, key))
     }
 
-    /// Removes all uuids, and keeps the memory.
-    pub(crate) fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-        self.keys.clear();
-    }
-
     /// Returns the number of uuids, including the empty one.
     pub(crate) fn len(&self) -> usize {
         self.ends.len() + 1

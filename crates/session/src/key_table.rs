@@ -1,0 +1,164 @@
+//! Numbers for ids, in the order in which they are first seen.
+
+use rustc_hash::FxHashMap;
+
+/// The ids of one log after another. Adding one allocates nothing most of the time: a uuid is stored and
+/// compared as five words.
+#[derive(Debug, Default)]
+pub(crate) struct KeyTable {
+    keys: Vec<PackedId>,
+    /// The number of an id plus one, at or after the index that its hash selects; zero if there is none. The
+    /// length is a power of two, and at most half of the slots are in use.
+    slots: Vec<u32>,
+    /// Ids that are too long to be packed.
+    long: FxHashMap<Box<[u8]>, usize>,
+}
+
+/// The bytes of an id, then zeros, then the length.
+type PackedId = [u64; 5];
+
+/// The number of slots for a log with few ids.
+const MIN_SLOTS: usize = 1 << 10;
+
+impl KeyTable {
+    /// Returns the number of an id, and whether it is new.
+    pub(crate) fn add(&mut self, id: &[u8]) -> (usize, bool) {
+        let Some(key) = pack(id) else { return self.add_long(id) };
+        if 2 * self.keys.len() >= self.slots.len() {
+            self.grow();
+        }
+        match self.find(&key) {
+            Ok(number) => (number, false),
+            Err(slot) => {
+                let number = self.keys.len();
+                self.slots[slot] = number as u32 + 1;
+                self.keys.push(key);
+                (number, true)
+            }
+        }
+    }
+
+    /// Returns the number of an id.
+    pub(crate) fn get(&self, id: &[u8]) -> Option<usize> {
+        match pack(id) {
+            Some(_) if self.slots.is_empty() => None,
+            Some(key) => self.find(&key).ok(),
+            None => self.long.get(id).copied(),
+        }
+    }
+
+    /// Removes all ids, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.slots.clear();
+        self.long.clear();
+    }
+
+    /// Returns the number of an id, or the slot for it.
+    #[inline(always)]
+    fn find(&self, key: &PackedId) -> Result<usize, usize> {
+        let mask = self.slots.len() - 1;
+        let mut slot = first_slot(key, mask);
+        loop {
+            match self.slots[slot] {
+                0 => return Err(slot),
+                number if self.keys[number as usize - 1] == *key => return Ok(number as usize - 1),
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    #[cold]
+    fn add_long(&mut self, id: &[u8]) -> (usize, bool) {
+        if let Some(&number) = self.long.get(id) {
+            return (number, false);
+        }
+        let number = self.keys.len();
+        // No id is packed like this, so that the number is not found by another one.
+        self.keys.push([u64::MAX; 5]);
+        self.long.insert(id.into(), number);
+        (number, true)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let n_slots = (2 * self.keys.len()).next_power_of_two().max(MIN_SLOTS / 2) * 2;
+        self.slots.clear();
+        self.slots.resize(n_slots, 0);
+        let mask = n_slots - 1;
+        for (number, key) in self.keys.iter().enumerate() {
+            let mut slot = first_slot(key, mask);
+            while self.slots[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            self.slots[slot] = number as u32 + 1;
+        }
+    }
+}
+
+/// Returns an id as words; `None` if it is too long.
+#[inline(always)]
+fn pack(id: &[u8]) -> Option<PackedId> {
+    const UUID: usize = 36;
+    let mut bytes = [0; size_of::<PackedId>()];
+    let (last, place) = bytes.split_last_mut()?;
+    *last = id.len() as u8;
+    // A copy of known length takes no call.
+    match <&[u8; UUID]>::try_from(id) {
+        Ok(uuid) => place[..UUID].copy_from_slice(uuid),
+        Err(_) => place.get_mut(..id.len())?.copy_from_slice(id),
+    }
+    let (words, _) = bytes.as_chunks::<8>();
+    Some(std::array::from_fn(|n| u64::from_le_bytes(words[n])))
+}
+
+/// Returns the first slot for an id.
+#[inline(always)]
+fn first_slot(key: &PackedId, mask: usize) -> usize {
+    // Odd numbers with random bits. The products do not depend on each other, so that they are computed at
+    // the same time.
+    const FACTORS: PackedId = [
+        0x9e37_79b9_7f4a_7c15,
+        0xbf58_476d_1ce4_e5b9,
+        0x94d0_49bb_1331_11eb,
+        0xd6e8_feb8_6659_fd93,
+        0xa076_1d64_78bd_642f,
+    ];
+    let products = key.iter().zip(FACTORS).map(|(word, factor)| word.wrapping_mul(factor));
+    // The upper bits of a product depend on all bits of the word.
+    let mixed = products.fold(0u64, |mixed, product| mixed ^ product ^ (product >> 32));
+    (mixed.wrapping_mul(FACTORS[0]) >> 32) as usize & mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_number() {
+        let mut table = KeyTable::default();
+        for _ in 0..2 {
+            assert_eq!(table.get(b"1"), None);
+            let id = |n: usize| match n % 4 {
+                0 => format!("{n:0>36}"),
+                1 => format!("{n:0<39}"),
+                2 => format!("{n:0>40}"),
+                _ => n.to_string(),
+            };
+            let ids: Vec<String> = (0..5000).map(id).collect();
+            for (number, id) in ids.iter().enumerate() {
+                assert_eq!(table.get(id.as_bytes()), None);
+                assert_eq!(table.add(id.as_bytes()), (number, true));
+            }
+            for (number, id) in ids.iter().enumerate() {
+                assert_eq!(table.add(id.as_bytes()), (number, false));
+                assert_eq!(table.get(id.as_bytes()), Some(number));
+            }
+            // A zero at the end is a part of the id.
+            assert_eq!((table.get(b"x"), table.add(b"")), (None, (5000, true)));
+            assert_eq!((table.add(b"\0"), table.add(b"\0\0")), ((5001, true), (5002, true)));
+            assert_eq!((table.add(b"\0"), table.add(&[u8::MAX; 40])), ((5001, false), (5003, true)));
+            table.clear();
+        }
+    }
+}
