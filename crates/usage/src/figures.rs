@@ -124,10 +124,15 @@ impl UsageCounts {
     /// Reads the numbers among the values of [`PATHS`]; `None` if one consists of anything but digits.
     #[inline]
     pub(crate) fn from_layout<const N: usize>(values: &LayoutValues<'_, N>, first: usize) -> Option<Self> {
-        let value = |path: usize| values.get(first + path);
+        Self::read(|path| values.get(first + path).map(|json| json.raw().as_bytes()))
+    }
+
+    /// Does the same, given a function that returns the text of a number.
+    #[inline]
+    pub(crate) fn read<'v>(value: impl Fn(usize) -> Option<&'v [u8]>) -> Option<Self> {
         let count = |path: usize| value(path).map_or(Some(0), digits);
         // If none of these is present, `usage` may not be an object at all.
-        (0..4).find_map(value)?;
+        (0..4).find_map(&value)?;
         let (input, output, cache_read) = (count(0)?, count(1)?, count(2)?);
         let writes = CacheWrites { all: count(3)?, short: count(4)?, long: count(5)? };
         let mut tokens = TokenCounts { input, output, cache_read, ..TokenCounts::default() };
@@ -154,8 +159,7 @@ pub(crate) const PATHS: [&[&str]; 10] = [
 pub(crate) const N_COUNTS: usize = 7;
 
 /// Parses a count that consists of digits only.
-fn digits(json: Json<'_>) -> Option<u64> {
-    let bytes = json.raw().as_bytes();
+fn digits(bytes: &[u8]) -> Option<u64> {
     let add = |count: u64, byte: &u8| {
         let digit = byte.wrapping_sub(b'0');
         (digit < 10).then(|| count * 10 + u64::from(digit))

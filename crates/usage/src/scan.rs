@@ -210,7 +210,8 @@ impl UsageScan {
     }
 
     /// Scans the next line, for callers that need the outlines of all lines. `outline` is `None` if it has
-    /// none. Returns the same calls as [`UsageScan::block`], but neither records nor an account.
+    /// none; one reader must have read those of all lines. Returns the same calls as [`UsageScan::block`],
+    /// but neither records nor an account.
     pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
         if !self.head.done {
             self.read_head(line.bytes);
@@ -221,6 +222,14 @@ impl UsageScan {
             kind => kind == Some(Kind::Assistant),
         });
         if !is_reply {
+            return;
+        }
+        if let Some(outline) = outline
+            && let Some((id, row)) = self.cache.outlined_replies.read(outline)
+        {
+            let key = api_id_key(id);
+            let place = self.add_row(key, row);
+            self.add_tools(line, Some(outline), place, key);
             return;
         }
         // The figures follow the content.
@@ -296,6 +305,9 @@ impl UsageScan {
             cache.n_read += 1;
             if let Some((id, row)) = cache.plain_replies.read(&values) {
                 cache.n_plain += 1;
+                if let Some(outline) = outline.filter(|outline| cache.outlined_replies.may_learn(outline)) {
+                    cache.outlined_replies.learn(outline, &values, row);
+                }
                 let key = api_id_key(id);
                 let place = self.add_row(key, row);
                 self.add_tools(line, outline, place, key);
@@ -305,6 +317,11 @@ impl UsageScan {
                 let row = self.add_line(top.classify(), line, outline);
                 if let Some(row) = row.filter(|_| !self.options.records) {
                     self.cache.plain_replies.learn(&values, row);
+                    if let Some(outline) = outline
+                        && self.cache.outlined_replies.may_learn(outline)
+                    {
+                        self.cache.outlined_replies.learn(outline, &values, row);
+                    }
                 }
                 return;
             }
