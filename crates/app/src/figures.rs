@@ -155,7 +155,7 @@ struct ReadLog {
     figures: LogFigures,
     /// The bytes to cache.
     bytes: Option<Vec<u8>>,
-    /// The preview of the session with this log, if it is a small one, so that it was in memory.
+    /// The preview of the session with this log, if the bytes at both ends were sufficient.
     preview: Option<SessionPreview>,
 }
 
@@ -168,19 +168,21 @@ impl KnownLogs<'_> {
             let figures = LogFigures { scanned, counts: counts.clone(), left_out: Vec::new() };
             return Ok(ReadLog { figures, bytes: None, preview: None });
         }
-        let mut preview = None;
         let mut previews = std::mem::take(&mut scanner.previews);
+        let reads_preview = self.reads_previews && counts.is_none() && log.agent().is_none();
+        previews.begin(log.size);
         let figures = match counts {
             Some(counts) => {
                 let (scanned, left_out) = scanner.scan(log, options)?;
                 LogFigures { scanned, counts: counts.clone(), left_out }
             }
             None => read_figures(log, options, scanner, |block| {
-                if self.reads_previews && block.bytes.len() as u64 == log.size && log.agent().is_none() {
-                    preview = previews.preview_of(block.bytes, log.modified).ok();
+                if reads_preview {
+                    previews.add(block.at.byte_offset, block.bytes);
                 }
             })?,
         };
+        let preview = reads_preview.then(|| previews.finish(log.modified)).flatten();
         scanner.previews = previews;
         // Lines that were skipped are reported every time.
         let keeps = figures.left_out.is_empty() && (self.keeps)(log);

@@ -172,7 +172,7 @@ impl App {
         let own: Vec<&SessionLogs> = listing.found.iter().filter(|session| session.own.is_some()).collect();
         let count =
             || options.map(|options| self.count_figures(&listing.found, zone, options, now, progress));
-        // Without a cache, all logs are read anyway, and the previews of small ones need no other read.
+        // Without a cache, all logs are read anyway, and most previews need no other read.
         let reads_all = options.is_some_and(|options| !options.has_cache());
         let (previews, counted) =
             rayon::join(|| if reads_all { Vec::new() } else { own_previews(&own, &HashMap::new()) }, count);

@@ -37,24 +37,38 @@ impl FileWindow {
     }
 
     /// Reads both ends of a file of `size` bytes.
-    pub(crate) fn read_from(&mut self, file: &mut (impl Read + Seek), size: u64) -> io::Result<()> {
+    fn read_from(&mut self, file: &mut (impl Read + Seek), size: u64) -> io::Result<()> {
+        self.begin(size);
+        if self.size <= 2 * WINDOW_BYTES as u64 {
+            let length = fill(file, &mut self.buffer[..usize::try_from(self.size).unwrap_or(0)])?;
+            self.set_ranges(length, 0);
+            return Ok(());
+        }
+        let head = fill(file, &mut self.buffer[..WINDOW_BYTES])?;
+        file.seek(SeekFrom::Start(self.size - WINDOW_BYTES as u64))?;
+        let tail = fill(file, &mut self.buffer[WINDOW_BYTES..])?;
+        self.set_ranges(head, tail);
+        Ok(())
+    }
+
+    /// Begins a file of `size` bytes.
+    fn begin(&mut self, size: u64) {
         self.size = size;
         if self.buffer.len() != 2 * WINDOW_BYTES {
             self.buffer = vec![0; 2 * WINDOW_BYTES];
         }
+    }
+
+    /// Sets the ranges of whole lines, given the numbers of bytes at the beginning and at the end.
+    fn set_ranges(&mut self, head: usize, tail: usize) {
+        self.reached = head;
         if self.size <= 2 * WINDOW_BYTES as u64 {
-            self.reached = fill(file, &mut self.buffer[..usize::try_from(self.size).unwrap_or(0)])?;
-            self.head = 0..self.reached;
-            self.tail =
-                whole_lines_within(&self.buffer, self.reached.saturating_sub(WINDOW_BYTES)..self.reached);
-            return Ok(());
+            self.head = 0..head;
+            self.tail = whole_lines_within(&self.buffer, head.saturating_sub(WINDOW_BYTES)..head);
+        } else {
+            self.head = whole_lines_from(&self.buffer[..head]);
+            self.tail = whole_lines_within(&self.buffer, WINDOW_BYTES..WINDOW_BYTES + tail);
         }
-        self.reached = fill(file, &mut self.buffer[..WINDOW_BYTES])?;
-        self.head = whole_lines_from(&self.buffer[..self.reached]);
-        file.seek(SeekFrom::Start(self.size - WINDOW_BYTES as u64))?;
-        let end = WINDOW_BYTES + fill(file, &mut self.buffer[WINDOW_BYTES..])?;
-        self.tail = whole_lines_within(&self.buffer, WINDOW_BYTES..end);
-        Ok(())
     }
 
     /// Reads four times as much of the beginning; returns `false` if there is no more or the limit is
@@ -72,6 +86,11 @@ impl FileWindow {
         self.tail = 0..0;
         self.head = if self.head_is_whole_file() { 0..read } else { whole_lines_from(&self.buffer[..read]) };
         Ok(more)
+    }
+
+    /// Returns the size of the file.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
     }
 
     /// Whether the tail is the whole file.
@@ -97,6 +116,71 @@ impl FileWindow {
     /// Returns the whole lines at the end.
     pub(crate) fn tail(&self) -> &[u8] {
         &self.buffer[self.tail.clone()]
+    }
+}
+
+/// Fills a [`FileWindow`] from the pieces of a file that is read for another purpose.
+#[derive(Default)]
+pub(crate) struct WindowFiller {
+    window: FileWindow,
+    /// The number of bytes so far, which have no gaps.
+    n_bytes: u64,
+}
+
+impl WindowFiller {
+    /// Begins a file of `size` bytes.
+    pub(crate) fn begin(&mut self, size: u64) {
+        self.window.begin(size);
+        self.n_bytes = 0;
+    }
+
+    /// Adds the piece at `offset`. Pieces must be added in order. After a gap, the window remains incomplete.
+    pub(crate) fn add(&mut self, offset: u64, piece: &[u8]) {
+        let FileWindow { buffer, size, .. } = &mut self.window;
+        let (size, window) = (*size, WINDOW_BYTES as u64);
+        if offset != self.n_bytes {
+            return;
+        }
+        self.n_bytes += piece.len() as u64;
+        // Of a short file, the ends are contiguous.
+        let tail_start = size.saturating_sub(window).max(size.min(window));
+        for (from, to, at) in [(0, size.min(window), 0), (tail_start, size, size.min(window))] {
+            let start = from.max(offset);
+            let end = to.min(self.n_bytes);
+            if start < end {
+                let source = &piece[(start - offset) as usize..(end - offset) as usize];
+                let target = (at + start - from) as usize;
+                buffer[target..target + source.len()].copy_from_slice(source);
+            }
+        }
+    }
+
+    /// Returns the window; `None` if the pieces were not the whole file.
+    pub(crate) fn finish(&mut self) -> Option<&mut FileWindow> {
+        if self.n_bytes != self.window.size {
+            return None;
+        }
+        let length = usize::try_from(self.n_bytes).ok()?;
+        match length <= 2 * WINDOW_BYTES {
+            true => self.window.set_ranges(length, 0),
+            false => self.window.set_ranges(WINDOW_BYTES, WINDOW_BYTES),
+        }
+        Some(&mut self.window)
+    }
+}
+
+/// A file that cannot be read again.
+pub(crate) struct NoFile;
+
+impl Read for NoFile {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl Seek for NoFile {
+    fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
 use memchr::memmem;
@@ -12,7 +13,7 @@ use threadline_entry::key::{self, quoted};
 use threadline_entry::{FirstPromptSearch, Json, Millis, SessionStartSearch, TitleSources, walk};
 
 use crate::agent_file::AgentCounts;
-use crate::file_window::{FileWindow, lines, lines_back};
+use crate::file_window::{FileWindow, NoFile, WindowFiller, lines, lines_back};
 use crate::home::Store;
 use crate::last_active;
 use crate::leading_members;
@@ -145,22 +146,30 @@ fn read_preview(
     preview_of(&mut handle, metadata.len(), metadata.modified()?, n_agents, window)
 }
 
-/// Makes previews of sessions whose logs are in memory, one after the other.
+/// Makes previews of sessions whose logs are read for another purpose, one after the other.
 #[derive(Default)]
 pub struct PreviewReader {
-    window: FileWindow,
+    filler: WindowFiller,
 }
 
 impl PreviewReader {
-    /// Returns the preview of a session with this log. Its sub-agents are not counted.
+    /// Begins the log of a session, which has `size` bytes.
+    pub fn begin(&mut self, size: u64) {
+        self.filler.begin(size);
+    }
+
+    /// Adds the piece of the log at `offset`. Pieces must be added in order.
+    pub fn add(&mut self, offset: u64, piece: &[u8]) {
+        self.filler.add(offset, piece);
+    }
+
+    /// Returns the preview of the session with this log. Its sub-agents are not counted.
     ///
-    /// # Errors
-    ///
-    /// Never: the log is in memory.
-    pub fn preview_of(&mut self, log: &[u8], modified: SystemTime) -> io::Result<SessionPreview> {
-        let (mut source, size) = (io::Cursor::new(log), log.len() as u64);
-        self.window.read_from(&mut source, size)?;
-        preview_of(&mut source, size, modified, 0, &mut self.window)
+    /// Returns `None` if the pieces were not the whole log, or if more of it is needed than both ends.
+    pub fn finish(&mut self, modified: SystemTime) -> Option<SessionPreview> {
+        let window = self.filler.finish()?;
+        let size = window.size();
+        preview_of(&mut NoFile, size, modified, 0, window).ok()
     }
 }
 
@@ -413,8 +422,9 @@ fn is_reply(line: &[u8]) -> bool {
 /// Returns a record with a title at the end of a torn line, which was not terminated before the record was
 /// appended.
 fn record_at_end(line: &[u8]) -> Option<&[u8]> {
+    static PREFIX: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(RECORD_PREFIX));
     // A search from the end would not be vectorized.
-    let last = memmem::find_iter(line, RECORD_PREFIX).last();
+    let last = PREFIX.find_iter(line).last();
     let record = &line[last.filter(|start| *start > 0)?..];
     TITLE_TYPES
         .iter()

@@ -10,9 +10,38 @@ fn preview_of_text(text: &str) -> SessionPreview {
     let path = dir.path().join("s.jsonl");
     fs_err::write(&path, text).unwrap();
     let preview = read_session_preview(&SessionFile::at(path)).unwrap();
-    let in_memory = PreviewReader::default().preview_of(text.as_bytes(), preview.modified);
-    assert_eq!(in_memory.unwrap(), preview);
+    let mut reader = PreviewReader::default();
+    for length in [text.len().max(1), 1000, WINDOW_BYTES, WINDOW_BYTES + 1, 3 * WINDOW_BYTES] {
+        reader.begin(text.len() as u64);
+        for (n, piece) in text.as_bytes().chunks(length).enumerate() {
+            reader.add((n * length) as u64, piece);
+        }
+        let in_pieces = reader.finish(preview.modified);
+        // Some logs have no prompt at their ends.
+        assert!(in_pieces.is_some() || text.len() > 2 * WINDOW_BYTES);
+        assert_eq!(in_pieces.unwrap_or_else(|| preview.clone()), preview);
+    }
     preview
+}
+
+#[test]
+fn pieces_with_a_gap_have_no_preview() {
+    let mut reader = PreviewReader::default();
+    let text = format!("{PROMPT}\n");
+    let size = text.len() as u64;
+    for pieces in [
+        &[(0, &text[..9])][..],
+        &[(1, &text[1..])],
+        &[(0, &text), (size, "{}")],
+        &[(9, &text[..9]), (0, &text[9..])],
+    ] {
+        reader.begin(size);
+        pieces.iter().for_each(|(offset, piece)| reader.add(*offset, piece.as_bytes()));
+        assert_eq!(reader.finish(SystemTime::UNIX_EPOCH), None);
+    }
+    reader.begin(size);
+    reader.add(0, text.as_bytes());
+    assert!(reader.finish(SystemTime::UNIX_EPOCH).is_some());
 }
 
 fn of(lines: &[&str]) -> SessionPreview {
