@@ -310,11 +310,11 @@ fn another_session_is_chosen_and_continued() {
     leave(&mut terminal);
     let mut terminal = stage.open(&[]);
     terminal.send("/resume\r");
-    terminal.wait_for("Enter open");
+    terminal.wait_for("Enter resume");
     terminal.wait_for("about the alpha particle");
     terminal.send(ENTER);
     let screen = terminal.wait_for("── last turns");
-    assert!(!screen.contains("Enter open") && screen.contains("First answer."), "{screen}");
+    assert!(!screen.contains("Enter resume") && screen.contains("First answer."), "{screen}");
     terminal.wait_for(MODEL);
     ask(&mut terminal, "and now", "Second answer.");
     assert_eq!(stage.api.requests()[1].body["messages"].as_array().unwrap().len(), 3);

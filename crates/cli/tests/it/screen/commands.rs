@@ -157,7 +157,7 @@ fn a_hang_up_ends_the_picker_of_sessions_too() {
     let stage = Stage::new(Vec::new());
     let mut terminal = stage.open(&[]);
     terminal.send("/resume\r");
-    terminal.wait_for("Enter open");
+    terminal.wait_for("Enter resume");
     terminal.signal(Signal::HUP);
     terminal.wait_exit();
 }
