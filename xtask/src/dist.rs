@@ -116,8 +116,8 @@ fn build(options: &DistOptions) -> DistResult<()> {
     npm::write_platform(&target, &binary, options)
 }
 
-/// Returns arguments of rustc that make the linker write a smaller binary. lld keeps one copy of functions with
-/// the same code.
+/// Returns arguments of rustc that make the linker write a smaller binary. lld keeps one copy of functions
+/// with the same code.
 fn linker_args(target: &str) -> &'static [&'static str] {
     match target {
         // Rust links this target with lld. Relocations are not packed: glibc before 2.36 cannot read them.

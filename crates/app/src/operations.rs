@@ -103,8 +103,8 @@ impl App {
         Ok(self.operations()?.apply(operation, steps)?)
     }
 
-    /// Finishes operations that were interrupted, as far as that is possible without their undo or redo. To be
-    /// called before files are read for a change; see [`Operations::finish_interrupted`].
+    /// Finishes operations that were interrupted, as far as that is possible without their undo or redo. To
+    /// be called before files are read for a change; see [`Operations::finish_interrupted`].
     ///
     /// [`Operations::finish_interrupted`]: threadline_store::Operations::finish_interrupted
     pub fn finish_interrupted_operations(&self) {

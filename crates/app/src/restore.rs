@@ -85,8 +85,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`RestoreError::NoFiles`] if there are none, [`RestoreError::NoSuchFile`] if none matches, and errors of
-    /// reading backups.
+    /// [`RestoreError::NoFiles`] if there are none, [`RestoreError::NoSuchFile`] if none matches, and errors
+    /// of reading backups.
     pub fn plan_restore(
         &self,
         session: &SessionFile,

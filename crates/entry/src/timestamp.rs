@@ -11,9 +11,9 @@ pub fn parse_timestamp(text: &str) -> Option<Millis> {
 
 /// Finds when a session started: the earliest timestamp of its lines before the first reply.
 ///
-/// The first line is not always the earliest one: hooks and attachments are written after the prompt that they
-/// precede, and a fork may begin with a line of its own before those of its origin. If no line before the first
-/// reply has a timestamp, the first one counts.
+/// The first line is not always the earliest one: hooks and attachments are written after the prompt that
+/// they precede, and a fork may begin with a line of its own before those of its origin. If no line before
+/// the first reply has a timestamp, the first one counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionStartSearch {
     earliest: Option<Millis>,
@@ -21,8 +21,8 @@ pub struct SessionStartSearch {
 }
 
 impl SessionStartSearch {
-    /// Examines the next line: its own timestamp, and whether it is part of a reply. Lines after the first reply
-    /// are ignored.
+    /// Examines the next line: its own timestamp, and whether it is part of a reply. Lines after the first
+    /// reply are ignored.
     pub fn add_line(&mut self, timestamp: impl FnOnce() -> Option<Millis>, is_reply: bool) {
         if is_reply && self.earliest.is_some() {
             self.is_done = true;

@@ -33,11 +33,11 @@ pub fn pick<'a, const N: usize>(line: &'a [u8], keys: [&str; N]) -> Option<[Opti
     Some(found.map(|value| value.map(|(from, to)| Json::from_valid(&body[from..to]))))
 }
 
-/// Returns the string values of a [quoted key](crate::key::quoted) in the lines of a log, at any depth, as they
-/// are written, with escapes. Only complete values are returned.
+/// Returns the string values of a [quoted key](crate::key::quoted) in the lines of a log, at any depth, as
+/// they are written, with escapes. Only complete values are returned.
 ///
-/// For the beginnings of logs: the lines are not parsed, and the last one may be incomplete. White space around
-/// the colon, which Claude Code does not write but other programs do, is accepted.
+/// For the beginnings of logs: the lines are not parsed, and the last one may be incomplete. White space
+/// around the colon, which Claude Code does not write but other programs do, is accepted.
 pub fn string_values<'a>(lines: &'a [u8], quoted_key: &'static str) -> impl Iterator<Item = &'a str> {
     memmem::find_iter(lines, quoted_key.as_bytes()).filter_map(move |at| {
         let rest = lines[at + quoted_key.len()..].trim_ascii_start().strip_prefix(b":")?;

@@ -333,9 +333,9 @@ fn default_start(rest: &[u8]) -> Option<usize> {
 }
 
 /// Returns the offset of a value that does not directly follow its name: after the type of a declaration
-/// (`API_SECRET: &str = "…"`, `apiSecret string = "…"`), after an arrow (`password <- "…"`), on the line after
-/// a YAML block indicator (`password: >-`), or as the value of a pair
-/// (`{"name": "DB_PASSWORD", "value": "…"}`).
+/// (`API_SECRET: &str = "…"`, `apiSecret string = "…"`), after an arrow (`password <- "…"`), on the line
+/// after a YAML block indicator (`password: >-`), or as the value of a pair (`{"name": "DB_PASSWORD",
+/// "value": "…"}`).
 fn declared_start(rest: &[u8]) -> Option<usize> {
     static DECLARATION: LazyLock<Regex> = LazyLock::new(|| {
         let pattern = r#"^(?:\s?:\s?[A-Za-z&'][A-Za-z0-9_&' <>\[\]?.|]{0,30}?\s?=\s?["'`]|\s(?:string|String|str|std::string|char\*)\s?=\s?["'`]|\s<-\s?["'`]|:[ \t]*[>|][+-]?[ \t]*\r?\n[ \t]+|(?:\\?["'])?,?\s*(?:\\?["'])?[vV]alue(?:\\?["'])?\s*[:=]\s?(?:\\?["'])?)"#;

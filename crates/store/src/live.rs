@@ -22,7 +22,8 @@ pub enum LiveEvidence {
 }
 
 /// A session is live without a process if its log, or that of a sub-agent, was modified, and the last message
-/// in it written, within this time. The modification time alone says nothing: a file that was edited or copied is new, but not in use.
+/// in it written, within this time. The modification time alone says nothing: a file that was edited or
+/// copied is new, but not in use.
 const LIVE_AGE: Duration = Duration::from_secs(120);
 
 /// The sessions that processes of Claude Code have open, and the one rule by which a session is live.
@@ -66,8 +67,8 @@ impl LiveRule {
             .then_some(LiveEvidence::RecentLine(age_of_message))
     }
 
-    /// Returns whether a session is live at `now`, given its logs and the last message of its own one. While a
-    /// sub-agent works, only the log of the sub-agent may grow.
+    /// Returns whether a session is live at `now`, given its logs and the last message of its own one. While
+    /// a sub-agent works, only the log of the sub-agent may grow.
     pub fn evidence_in(
         &self,
         session: &SessionLogs,

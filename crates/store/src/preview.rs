@@ -24,8 +24,8 @@ use crate::session_file::{SessionFile, starts_sidechain};
 /// The properties of a session that a list shows.
 ///
 /// They are taken from the first and the last 64 KiB of the file; anything in between is not seen. If these
-/// contain no prompt, and lack either a working directory or another title, or if they contain no timestamp, up
-/// to 4 MiB of the beginning are read.
+/// contain no prompt, and lack either a working directory or another title, or if they contain no timestamp,
+/// up to 4 MiB of the beginning are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionPreview {
     /// The title set by the user.

@@ -40,8 +40,8 @@ fn open_with_flags(path: &Path, flags: libc::c_int) -> io::Result<File> {
     std::os::unix::fs::OpenOptionsExt::custom_flags(OpenOptions::new().read(true), flags).open(path)
 }
 
-/// Opens the regular file at `path` for reading, also through links. Never blocks. For files that are found by
-/// a fixed name outside of homes: settings, receipts, state and caches.
+/// Opens the regular file at `path` for reading, also through links. Never blocks. For files that are found
+/// by a fixed name outside of homes: settings, receipts, state and caches.
 ///
 /// # Errors
 ///

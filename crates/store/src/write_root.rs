@@ -195,9 +195,7 @@ impl WriteRoot {
 fn is_command_source(name: &OsStr) -> bool {
     // macOS ignores some of these characters in names, Windows dots and spaces at the end, and the rest of a
     // name from a colon on.
-    let is_ignored = |c: char| {
-        matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
+    let is_ignored = |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     let name: String = name.to_string_lossy().chars().filter(|&c| !is_ignored(c)).collect();
     let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
     // In upper case first: two letters have the same upper case as an ASCII letter, but not the same lower
@@ -345,11 +343,7 @@ mod tests {
             "Lefthook.yaml",
             "opencode.json",
         ] {
-            assert_eq!(
-                root.risk(&Path::new(&loom).join(name)),
-                Some(WriteRisk::CommandSource),
-                "{name}"
-            );
+            assert_eq!(root.risk(&Path::new(&loom).join(name)), Some(WriteRisk::CommandSource), "{name}");
         }
         for name in [
             "src/a.rs",

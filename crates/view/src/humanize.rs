@@ -49,7 +49,8 @@ pub fn line_change(added: usize, removed: usize) -> String {
     }
 }
 
-/// Formats a share of a whole, from 0 to 1, in percent. A small one is not rounded to nothing: `12 %`, `< 1 %`.
+/// Formats a share of a whole, from 0 to 1, in percent. A small one is not rounded to nothing: `12 %`, `< 1
+/// %`.
 pub fn share(share: f64) -> String {
     match share * 100.0 {
         percent if percent > 0.0 && percent < 1.0 => "< 1 %".to_owned(),

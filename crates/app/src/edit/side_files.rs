@@ -169,8 +169,8 @@ pub(super) fn shared_files(file: &SessionFile) -> Result<Vec<PathBuf>, AppError>
     Ok(found)
 }
 
-/// Returns every file below a folder, in order; none if the folder does not exist. Links are not followed, and
-/// private files of operations are left out.
+/// Returns every file below a folder, in order; none if the folder does not exist. Links are not followed,
+/// and private files of operations are left out.
 pub(super) fn files_below(dir: &Path) -> Result<Vec<PathBuf>, AppError> {
     let mut files = Vec::new();
     let mut dirs = vec![dir.to_owned()];

@@ -15,9 +15,9 @@ impl Operations {
         self.discard(&receipt.id)
     }
 
-    /// Finishes operations that were interrupted, as far as that is possible without their undo or redo: files
-    /// and lines of other programs that have a private name get their place. To be called before files are
-    /// read for a plan, since it changes them.
+    /// Finishes operations that were interrupted, as far as that is possible without their undo or redo:
+    /// files and lines of other programs that have a private name get their place. To be called before files
+    /// are read for a plan, since it changes them.
     ///
     /// Does nothing while another operation runs. Errors are left for the undo of that operation to report.
     pub fn finish_interrupted(&self) {

@@ -13,7 +13,8 @@ use crate::error::{CommandError, CommandOutcome};
 /// Add the server to Claude Code's configuration
 ///
 /// Shows the change; --apply writes it. Everything else in the file stays unchanged. Close Claude Code
-/// before: it writes the same file, and may not read the change. --home is written as an option of the server.
+/// before: it writes the same file, and may not read the change. --home is written as an option of the
+/// server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpInstallArgs {
     #[command(flatten)]

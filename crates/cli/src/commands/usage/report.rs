@@ -118,7 +118,8 @@ impl UsageReport<'_> {
         }
     }
 
-    /// Returns whether `name` names a group: as it is stored or printed, or by a prefix of the id of a session.
+    /// Returns whether `name` names a group: as it is stored or printed, or by a prefix of the id of a
+    /// session.
     pub(super) fn is_named(&self, key: &CallGroupKey, name: &str) -> bool {
         let is_printed = match key {
             CallGroupKey::Session { session, .. } => !name.is_empty() && session.starts_with(name),
