@@ -17,6 +17,9 @@ pub(crate) struct KeyTable {
 /// The bytes of an id, then zeros, then the length.
 type PackedId = [u64; 5];
 
+/// The place of an id that is too long to be packed. It has no slot.
+const LONG: PackedId = [u64::MAX; 5];
+
 /// The number of slots for a log with few ids.
 const MIN_SLOTS: usize = 1 << 10;
 
@@ -74,8 +77,7 @@ impl KeyTable {
             return (number, false);
         }
         let number = self.keys.len();
-        // No id is packed like this, so that the number is not found by another one.
-        self.keys.push([u64::MAX; 5]);
+        self.keys.push(LONG);
         self.long.insert(id.into(), number);
         (number, true)
     }
@@ -86,7 +88,7 @@ impl KeyTable {
         self.slots.clear();
         self.slots.resize(n_slots, 0);
         let mask = n_slots - 1;
-        for (number, key) in self.keys.iter().enumerate() {
+        for (number, key) in self.keys.iter().enumerate().filter(|(_, key)| **key != LONG) {
             let mut slot = first_slot(key, mask);
             while self.slots[slot] != 0 {
                 slot = (slot + 1) & mask;
