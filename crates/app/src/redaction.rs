@@ -303,7 +303,7 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, AppError> {
 /// Directories and user names of the machine that wrote a session.
 #[derive(Debug)]
 struct LocalNames {
-    /// The homes and users that are known, so that those of another text need not be added again.
+    /// The home directories among them, to recognise those that only another text names.
     homes: BTreeSet<String>,
     directories: NameFinder<LocalDirectory>,
     /// User names, and whether they have two letters only. Those are replaced only as a part of a path.
@@ -441,8 +441,7 @@ fn is_name_char(ch: char) -> bool {
 /// Finds any of many names in a text, in any case, in one pass.
 #[derive(Debug)]
 struct NameFinder<T> {
-    /// `None` if there are no names.
-    automaton: Option<AhoCorasick>,
+    automaton: AhoCorasick,
     /// The names in lower case, each with its value and the longest other name that it begins with.
     names: Vec<(String, T, Option<usize>)>,
 }
@@ -467,8 +466,8 @@ impl<T> NameFinder<T> {
             .match_kind(MatchKind::LeftmostLongest)
             .ascii_case_insensitive(true)
             .build(names.iter().map(|(name, _, _)| name));
-        // The names of a log are shorter than the limits of an automaton; if not, nothing could be replaced.
-        let automaton = automaton.ok().filter(|_| !names.is_empty());
+        #[expect(clippy::unwrap_used, reason = "only gigabytes of names exceed the limits of an automaton")]
+        let automaton = automaton.unwrap();
         Self { automaton, names }
     }
 
@@ -479,10 +478,9 @@ impl<T> NameFinder<T> {
         text: &str,
         replacement: impl Fn(&'s T, &str, &str) -> Option<&'s str>,
     ) -> (Option<String>, usize) {
-        let Some(automaton) = &self.automaton else { return (None, 0) };
         let mut out = String::new();
         let (mut done, mut count, mut from) = (0, 0, 0);
-        while let Some(found) = automaton.find(Input::new(text).range(from..)) {
+        while let Some(found) = self.automaton.find(Input::new(text).range(from..)) {
             let at = found.start();
             let mut name = Some(found.pattern().as_usize());
             from = at + text[at..].chars().next().map_or(1, char::len_utf8);

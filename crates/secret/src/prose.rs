@@ -65,7 +65,7 @@ static VALUE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(pattern).unwrap()
 });
 
-/// What a password is for, the words before the value, and the value: "password for the admin user: …".
+/// The purpose of a password, the words before the value, and the value: "password for the admin user: …".
 static VALUE_WITH_PURPOSE: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r#"^(?: key| token)? (?:for|of|on|to|für|de|del|pour|para|per|voor)(?: [^\s:=]{1,40}){1,6}?(?:(?: (?:is|was|ist|lautet|es|est|now|still)){1,2}:?| ?[:=：]) ?(?:\\*["'`(]|\*\*|“|‘|«)?([!-~]{8,200})"#;
     #[expect(clippy::unwrap_used, reason = "the pattern is ours, and every test of this module compiles it")]

@@ -1,4 +1,6 @@
 //! Secrets that are recognized by more than a prefix: private keys, passwords in URLs, headers and commands.
+//!
+//! The file is long because it is a table of many small rules, each followed by the function that checks it.
 
 use std::ops::Range;
 use std::sync::LazyLock;

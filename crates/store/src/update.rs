@@ -141,10 +141,7 @@ fn exchange(fs: &dyn FileSystem, new: &Path, path: &Path, before: &[u8], content
         return Ok(true);
     }
     // The displaced file is a later one, of another program: it gets its name back.
-    fs.exchange(new, path).map_err(|error| {
-        let message = format!("{error}; the content that another program saved is in `{}`", new.display());
-        io::Error::new(error.kind(), message)
-    })?;
+    fs.exchange(new, path).map_err(|error| name_displaced(&error, new))?;
     if read(fs, new)?.as_deref() != Some(content) {
         // The program has saved it once more: the last one keeps the name.
         fs.exchange(new, path)?;
@@ -165,16 +162,23 @@ fn remove(fs: &dyn FileSystem, path: &Path, before: &[u8]) -> io::Result<bool> {
         }
         renamed => renamed?,
     }
-    if read(fs, &displaced)?.as_deref() == Some(before) {
+    let content = read(fs, &displaced).map_err(|error| name_displaced(&error, &displaced))?;
+    if content.as_deref() == Some(before) {
         fs.remove_file(&displaced)?;
         return Ok(true);
     }
     match fs.rename_new(&displaced, path) {
         // The program has saved it once more: the last one keeps the name.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs.remove_file(&displaced)?,
-        renamed => renamed?,
+        renamed => renamed.map_err(|error| name_displaced(&error, &displaced))?,
     }
     Ok(false)
+}
+
+/// Returns the error with the name of the file that the content of another program has now.
+fn name_displaced(error: &io::Error, displaced: &Path) -> io::Error {
+    let message = format!("{error}; the content that another program saved is in `{}`", displaced.display());
+    io::Error::new(error.kind(), message)
 }
 
 #[cfg(test)]

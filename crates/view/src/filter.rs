@@ -115,7 +115,7 @@ impl TranscriptFilter {
             ItemBody::Text(_) | ItemBody::Thinking(_) | ItemBody::Call(_) => role == "assistant",
             _ => false,
         });
-        // What was asked for by name is not hidden by the level.
+        // Items that were asked for by name are not hidden by the level.
         let is_selected = self.errors_only || !self.tools.is_empty();
         (is_selected || level <= self.level)
             && (!self.errors_only || item.is_error())

@@ -35,7 +35,7 @@ pub(super) struct Picker {
     message: Option<String>,
 }
 
-/// What happens to the chosen match.
+/// The action for the chosen match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PickerPurpose {
     /// It is shown.
