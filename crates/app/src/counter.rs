@@ -3,7 +3,7 @@
 //! A log is identified by path, size and modification time, and read again only when one of them changes. The
 //! cache can be dropped at any time: without it, figures are available later, but they are the same.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -228,7 +228,7 @@ impl Worker {
             }
         }
         let calls = ledger.finish();
-        let counts = |log: &LogFile| Some(&self.cache.get(&log.path)?.result.as_ref().ok()?.counts);
+        let counts = |_, log: &LogFile| Some(&self.cache.get(&log.path)?.result.as_ref().ok()?.counts);
         let by_session = figures_by_session(sessions, &counts, &calls, &self.prices, &self.zone);
         let figures = SessionFigures { calls, by_session, unread, n_pending, logs };
         *lock(&self.published.figures) = Arc::new(figures);
@@ -238,30 +238,38 @@ impl Worker {
 }
 
 /// Returns the figures of each session with a readable log, by session id. `counts` returns the counts of a
-/// log; `None` if it could not be read.
+/// log, given its number among the logs of all sessions; `None` if it could not be read.
 pub(crate) fn figures_by_session<'c>(
     sessions: &[SessionLogs],
-    counts: &dyn Fn(&LogFile) -> Option<&'c LogCounts>,
+    counts: &dyn Fn(usize, &LogFile) -> Option<&'c LogCounts>,
     calls: &ModelCalls,
     prices: &PriceBook,
     zone: &TimeZone,
 ) -> HashMap<String, SessionCardFigures> {
-    let mut all: HashMap<String, SessionCardFigures> = HashMap::new();
+    let mut all: HashMap<String, SessionCardFigures> = HashMap::with_capacity(sessions.len());
+    let mut unbilled_tools: HashMap<&str, Vec<&BTreeMap<String, u64>>> = HashMap::new();
+    let mut numbers = 0..;
     for session in sessions {
-        let Some(own) = session.own.as_ref().and_then(counts) else { continue };
-        let agents: Vec<(String, &LogCounts)> = session
-            .agents
-            .iter()
-            .filter_map(|log| Some((log.agent().map(|agent| agent.id).unwrap_or_default(), counts(log)?)))
-            .collect();
-        let tally = own.sum(agents.iter().map(|(id, counts)| (&**id, *counts)));
+        let mut next = |log: &LogFile| counts(numbers.next()?, log);
+        let own = session.own.as_ref().and_then(&mut next);
+        let agents: Vec<(&LogFile, &LogCounts)> =
+            session.agents.iter().filter_map(|log| Some((log, next(log)?))).collect();
+        let Some(own) = own else { continue };
+        let read = std::iter::once(own).chain(agents.iter().map(|(_, counts)| *counts));
+        let tools = read.map(|counts| &counts.unbilled_tools).filter(|tools| !tools.is_empty());
+        unbilled_tools.insert(&session.file.id, tools.collect());
+        let ids = agents.iter().map(|(log, _)| log.agent().map(|agent| agent.id).unwrap_or_default());
+        let ids: Vec<String> = ids.collect();
+        let tally = own.sum(ids.iter().zip(&agents).map(|(id, (_, counts))| (&**id, *counts)));
         all.insert(
             session.file.id.to_string(),
             SessionCardFigures { tally, ..SessionCardFigures::default() },
         );
     }
     let by = (GroupBy::Session, GroupBy::Model);
-    for (group, models) in CallGroups::nested(calls, by, prices, zone, |_| true) {
+    let (groups, mut billed) =
+        rayon::join(|| CallGroups::nested(calls, by, prices, zone, |_| true), || calls.tools_by_session());
+    for (group, models) in groups {
         let CallGroupKey::Session { session, .. } = group.key else { continue };
         let Some(figures) = all.get_mut(&session) else { continue };
         figures.totals = group.totals;
@@ -271,12 +279,10 @@ pub(crate) fn figures_by_session<'c>(
         });
         figures.models = names.collect();
     }
-    let mut billed = calls.tools_by_session();
-    for session in sessions {
-        let Some(figures) = all.get_mut(&*session.file.id) else { continue };
-        let mut tools = billed.remove(&*session.file.id).unwrap_or_default();
-        let logs = session.logs().filter_map(counts).flat_map(|counts| &counts.unbilled_tools);
-        logs.for_each(|(name, count)| *tools.entry(name).or_default() += count);
+    for (id, figures) in &mut all {
+        let mut tools = billed.remove(&**id).unwrap_or_default();
+        let unbilled = unbilled_tools.remove(&**id).into_iter().flatten().flatten();
+        unbilled.for_each(|(name, count)| *tools.entry(name).or_default() += count);
         figures.tools = tools.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
         figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }

@@ -61,8 +61,8 @@ pub struct CountedFigures {
     pub unread: Vec<String>,
     /// Whether every figure came from the cache.
     pub is_cached: bool,
-    /// The previews of sessions, by the path of their own logs, if there was no cache.
-    pub(crate) previews: HashMap<PathBuf, SessionPreview>,
+    /// The preview of each session, if there was no cache and its log was read.
+    pub(crate) previews: Vec<Option<SessionPreview>>,
 }
 
 impl App {
@@ -74,7 +74,7 @@ impl App {
     }
 
     /// Counts the figures of sessions, which must be all those of the homes: a call that several logs contain
-    /// belongs to one of them. `progress` is called once per log that is read.
+    /// belongs to one of them. `progress` is called once per log that is read, with the number of logs.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl App {
         zone: &TimeZone,
         options: &FigureOptions,
         now: SystemTime,
-        progress: &(dyn Fn() + Sync),
+        progress: &(dyn Fn(usize) + Sync),
     ) -> Result<CountedFigures, AppError> {
         let prices = self.prices()?;
         let key = format!("{FORMAT}\t{}\t{}\t{}", options.build, prices.digest(), zone_name(zone, now));
@@ -111,9 +111,10 @@ impl App {
             // The cache only saves time, so a full disk is no error.
             let _ = write_cache(file, &key, &counted, &logs, now);
         }
-        if let Some(file) = calls_file.filter(|_| !counted.calls.is_empty()) {
-            let bytes = |log: &LogFile| counted.calls.get(&log.path).map(|calls| &**calls);
-            let kept = logs.iter().filter_map(|log| Some((*log, bytes(log).or_else(|| calls.bytes(log))?)));
+        if let Some(file) = calls_file.filter(|_| counted.calls.iter().any(Option::is_some)) {
+            let bytes = logs.iter().zip(&counted.calls);
+            let kept =
+                bytes.filter_map(|(log, bytes)| Some((*log, bytes.as_deref().or_else(|| calls.bytes(log))?)));
             let _ = CallCache::write(&file, &call_key, kept);
         }
         let Counted { by_session, unread, previews, .. } = counted;
@@ -133,11 +134,13 @@ fn zone_name(zone: &TimeZone, now: SystemTime) -> String {
 /// The figures of all sessions, with those of their logs for the caches.
 struct Counted {
     by_session: HashMap<String, SessionCardFigures>,
-    counts: HashMap<PathBuf, LogCounts>,
-    /// The calls of the logs that were read and will be cached.
-    calls: HashMap<PathBuf, Vec<u8>>,
+    /// The counts of each log; `None` if it could not be read.
+    counts: Vec<Option<LogCounts>>,
+    /// The calls of each log that was read and will be cached.
+    calls: Vec<Option<Vec<u8>>>,
     unread: Vec<String>,
-    previews: HashMap<PathBuf, SessionPreview>,
+    /// The preview of each session.
+    previews: Vec<Option<SessionPreview>>,
 }
 
 /// The caches.
@@ -201,45 +204,52 @@ fn count(
     known: &KnownLogs<'_>,
     prices: &PriceBook,
     zone: &TimeZone,
-    progress: &(dyn Fn() + Sync),
+    progress: &(dyn Fn(usize) + Sync),
 ) -> Counted {
     let ledger = Mutex::new(CallLedger::default());
     let unread = Mutex::new(Vec::new());
-    let mut largest_first: Vec<&LogFile> = logs.to_vec();
-    largest_first.sort_by_key(|log| std::cmp::Reverse(log.size));
-    let cached_calls = Mutex::new(HashMap::new());
-    let previews = Mutex::new(HashMap::new());
+    let mut largest_first: Vec<usize> = (0..logs.len()).collect();
+    largest_first.sort_by_key(|number| std::cmp::Reverse(logs[*number].size));
     let read = |scanner: &mut LogScanner, log: &LogFile| {
         let read = known.read(log, scanner);
-        progress();
+        progress(logs.len());
         match read {
             Ok(ReadLog { figures: LogFigures { scanned, counts, left_out }, bytes, preview }) => {
                 lock(&ledger).add(scanned);
-                lock(&previews).extend(preview.map(|preview| (log.path.clone(), preview)));
                 lock(&unread).extend(left_out.iter().map(|line| left_out_note(&log.path, line)));
-                lock(&cached_calls).extend(bytes.map(|bytes| (log.path.clone(), bytes)));
-                Some((log.path.clone(), counts))
+                (Some(counts), bytes, preview)
             }
             Err(error) => {
                 lock(&unread).extend(unreadable(&log.path, &error));
-                None
+                (None, None, None)
             }
         }
     };
     let scanners = ScannerPool::default();
-    let counts: HashMap<PathBuf, LogCounts> = largest_first
+    let read: Vec<_> = largest_first
         .par_iter()
         .with_max_len(1)
-        .map(|log| scanners.with(|scanner| read(scanner, log)))
-        .flatten()
+        .map(|number| scanners.with(|scanner| read(scanner, logs[*number])))
         .collect();
+    let mut read: Vec<_> = largest_first.into_iter().zip(read).collect();
+    read.sort_unstable_by_key(|(number, _)| *number);
+    let (mut counts, mut bytes, mut previews) = (Vec::new(), Vec::new(), Vec::new());
+    for (_, (log_counts, log_bytes, preview)) in read {
+        counts.push(log_counts);
+        bytes.push(log_bytes);
+        previews.push(preview);
+    }
     let calls = into_inner(ledger).finish();
-    let by_session =
-        figures_by_session(sessions, &|log: &LogFile| counts.get(&log.path), &calls, prices, zone);
+    let by_session = figures_by_session(sessions, &|number, _| counts[number].as_ref(), &calls, prices, zone);
+    // Dropping the calls takes a while, and nothing needs to wait for it.
+    rayon::spawn(move || drop(calls));
     let mut unread = into_inner(unread);
     unread.sort();
-    let (calls, previews) = (into_inner(cached_calls), into_inner(previews));
-    Counted { by_session, counts, calls, unread, previews }
+    // Only a session's own log has a preview.
+    let mut previews = previews.into_iter();
+    let of_session = |session: &SessionLogs| previews.by_ref().take(session.logs().count()).flatten().last();
+    let previews = sessions.iter().map(of_session).collect();
+    Counted { by_session, previews, counts, calls: bytes, unread }
 }
 
 /// The version of a log. Two versions of a path are equal only if their content is.
@@ -357,11 +367,9 @@ fn write_cache(
 ) -> io::Result<()> {
     let mut out = format!("{key}\n");
     let mut is_complete = true;
-    for log in logs {
+    for (log, counts) in logs.iter().zip(&counted.counts) {
         let version = LogVersion::of(log).filter(|version| version.is_settled(now));
-        let (Some(version), Some(counts), Some(path)) =
-            (version, counted.counts.get(&log.path), log.path.to_str())
-        else {
+        let (Some(version), Some(counts), Some(path)) = (version, counts, log.path.to_str()) else {
             is_complete = false;
             continue;
         };

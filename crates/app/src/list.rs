@@ -14,7 +14,7 @@ use threadline_store::{
     Listing, LiveRule, LogFile, SessionFile, SessionLogs, SessionPreview, keep_last_active, preview_all,
     read_session_preview,
 };
-use threadline_view::{Selection, SessionCard, SessionCardFigures};
+use threadline_view::{Selection, SessionCard, SessionCardFigures, take_in_order};
 
 use crate::config::App;
 use crate::counter::{SessionCounter, SessionFigures};
@@ -165,65 +165,72 @@ impl App {
         zone: &TimeZone,
         options: Option<&FigureOptions>,
         now: SystemTime,
-        progress: &(dyn Fn() + Sync),
+        progress: &(dyn Fn(usize) + Sync),
     ) -> Result<(Vec<SessionCard>, Vec<String>), AppError> {
         let listing = self.store().session_logs();
         let mut unread: Vec<String> = listing.errors.iter().map(ToString::to_string).collect();
-        let own: Vec<&SessionLogs> = listing.found.iter().filter(|session| session.own.is_some()).collect();
-        let count =
-            || options.map(|options| self.count_figures(&listing.found, zone, options, now, progress));
+        let sessions = &listing.found;
+        let count = || options.map(|options| self.count_figures(sessions, zone, options, now, progress));
         // Without a cache, all logs are read anyway, and most previews need no other read.
         let reads_all = options.is_some_and(|options| !options.has_cache());
         let (previews, counted) =
-            rayon::join(|| if reads_all { Vec::new() } else { own_previews(&own, &HashMap::new()) }, count);
+            rayon::join(|| if reads_all { Vec::new() } else { previews(sessions, Vec::new()) }, count);
         let counted = counted.transpose()?.unwrap_or_default();
         unread.extend(counted.unread);
-        let mut figures = counted.by_session;
-        let previews = if reads_all { own_previews(&own, &counted.previews) } else { previews };
+        let figures = counted.by_session;
+        let previews = if reads_all { self::previews(sessions, counted.previews) } else { previews };
         let labels = self.labels().unwrap_or_else(|error| {
             unread.push(error.to_string());
             SessionLabels::default()
         });
         let live_rule = LiveRule::read(self.store().homes());
+        let card = |(session, preview): (&SessionLogs, io::Result<SessionPreview>)| {
+            let preview = preview?;
+            let title = preview.title().or_else(|| filter.untitled.then(|| session.file.id.to_string()));
+            let figures = || figures.get(&*session.file.id).cloned();
+            let title = title.filter(|_| !preview.is_sidechain);
+            Ok(title.map(|title| card(session, &preview, title, figures(), &labels, &live_rule, now)))
+        };
+        let made: Vec<io::Result<Option<SessionCard>>> =
+            sessions.par_iter().zip(previews).map(card).collect();
         let (mut cards, mut listed) = (Vec::new(), Vec::new());
-        for (session, preview) in own.into_iter().zip(previews) {
-            match preview {
-                Ok(preview) if preview.is_listed() || (filter.untitled && !preview.is_sidechain) => {
-                    let counted = figures.get(&*session.file.id).cloned();
-                    cards.push(card(session, &preview, counted, &labels, &live_rule, now));
+        for (session, card) in sessions.iter().zip(made) {
+            match card {
+                Ok(Some(card)) => {
+                    cards.push(card);
                     listed.push(session);
                 }
-                Ok(_) => {}
+                Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => unread.push(error.to_string()),
             }
         }
-        figures.clear();
         self.redact_cards(&mut cards, &listed);
-        keep_last_active_cards(&mut cards);
+        let mut cards = last_active_cards(cards);
         cards.retain(|card| filter.matches(card));
-        let cards = filter.selection.sorted(&cards).into_iter().cloned().collect();
+        let cards = filter.selection.into_sorted(cards);
+        // Dropping large lists takes a while, and nothing needs to wait for it.
+        rayon::spawn(move || drop((listing, figures)));
         unread.sort();
         unread.dedup();
         Ok((cards, unread))
     }
 }
 
-/// Returns the previews of sessions with a log of their own. Reads those that are not known by the path of
-/// the log.
-fn own_previews(
-    own: &[&SessionLogs],
-    known: &HashMap<PathBuf, SessionPreview>,
-) -> Vec<io::Result<SessionPreview>> {
-    let is_known = |session: &SessionLogs| known.contains_key(&session.file.path);
-    let others = own.iter().filter(|session| !is_known(session)).map(|session| session.file.clone());
-    let others: Vec<SessionFile> = others.collect();
-    let mut read = preview_all(&others).into_iter();
-    let preview = |session: &&SessionLogs| match known.get(&session.file.path) {
-        Some(preview) => Some(Ok(preview.clone())),
-        None => read.next(),
+/// Returns the previews of all sessions. Reads those of sessions with a log of their own that are not in
+/// `known`, which has one element per session or is empty.
+fn previews(sessions: &[SessionLogs], known: Vec<Option<SessionPreview>>) -> Vec<io::Result<SessionPreview>> {
+    let known: Vec<_> = known.into_iter().chain(std::iter::repeat(None)).take(sessions.len()).collect();
+    let is_read = |(session, known): &(&SessionLogs, &Option<_>)| known.is_none() && session.own.is_some();
+    let files = sessions.iter().zip(&known).filter(is_read).map(|(session, _)| session.file.clone());
+    let mut read = preview_all(&files.collect::<Vec<_>>()).into_iter();
+    let no_log = || Err(io::ErrorKind::NotFound.into());
+    let preview = |(session, known): (&SessionLogs, Option<_>)| match known {
+        Some(preview) => Ok(preview),
+        None if session.own.is_some() => read.next().unwrap_or_else(no_log),
+        None => no_log(),
     };
-    own.iter().filter_map(preview).collect()
+    sessions.iter().zip(known).map(preview).collect()
 }
 
 impl App {
@@ -252,14 +259,17 @@ impl App {
     }
 }
 
-/// Sorts cards by last activity, latest first, and keeps one card per session.
-fn keep_last_active_cards(cards: &mut Vec<SessionCard>) {
-    cards.sort_by(|a, b| {
+/// Returns the cards by last activity, latest first, with one card per session.
+fn last_active_cards(cards: Vec<SessionCard>) -> Vec<SessionCard> {
+    let mut order: Vec<usize> = (0..cards.len()).collect();
+    order.sort_by(|&a, &b| {
+        let (a, b) = (&cards[a], &cards[b]);
         let newest = b.last_active.cmp(&a.last_active);
         newest.then_with(|| a.id.cmp(&b.id)).then_with(|| b.modified.cmp(&a.modified))
     });
-    let mut seen = HashSet::new();
-    cards.retain(|card| seen.insert(card.id.clone()));
+    let mut seen = HashSet::with_capacity(cards.len());
+    order.retain(|&place| seen.insert(&cards[place].id));
+    take_in_order(cards, order)
 }
 
 /// The sessions as cards with figures, for a front end that lists them repeatedly.
@@ -305,14 +315,14 @@ impl CardList {
             .iter()
             .filter_map(|session| {
                 let preview =
-                    previews.get(&session.own.as_ref()?.path).filter(|preview| preview.is_listed())?;
+                    previews.get(&session.own.as_ref()?.path).filter(|preview| !preview.is_sidechain)?;
+                let title = preview.title()?;
                 let figures = figures.by_session.get(&*session.file.id).cloned();
-                Some((card(session, preview, figures, &labels, &live_rule, now), session))
+                Some((card(session, preview, title, figures, &labels, &live_rule, now), session))
             })
             .unzip();
         app.redact_cards(&mut cards, &listed);
-        keep_last_active_cards(&mut cards);
-        ListedCards { cards, logs, figures, unread }
+        ListedCards { cards: last_active_cards(cards), logs, figures, unread }
     }
 
     /// Returns the heads and tails of the sessions' own logs.
@@ -354,6 +364,7 @@ impl CardList {
 fn card(
     session: &SessionLogs,
     preview: &SessionPreview,
+    title: String,
     figures: Option<SessionCardFigures>,
     labels: &SessionLabels,
     live_rule: &LiveRule,
@@ -372,7 +383,7 @@ fn card(
         cwd: preview.cwd.clone(),
         modified: millis(preview.modified),
         project: project(preview, file).unwrap_or_default().to_owned(),
-        title: preview.title().unwrap_or_else(|| file.id.to_string()),
+        title,
         first_prompt: preview.first_prompt.clone(),
         branch: preview.git_branch.clone(),
         tag: preview.tag.clone(),

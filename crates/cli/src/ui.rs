@@ -153,7 +153,7 @@ impl Ui {
 
     /// Starts a progress line, which is shown on a terminal only, for more than 20 steps that take a while.
     pub(crate) fn progress(&self, what: &'static str, total: usize) -> ProgressLine {
-        let shown = !self.quiet && total > 20 && io::stderr().is_terminal();
+        let shown = !self.quiet && io::stderr().is_terminal();
         let done = std::sync::atomic::AtomicUsize::new(0);
         ProgressLine { label: what, total, shown, done, started: Instant::now() }
     }
@@ -419,6 +419,11 @@ impl serde_json::ser::Formatter for EscapingJsonFormatter {
 
 /// Writes JSON text or a part of a string in it. Characters below U+0020 must be escaped already.
 fn write_escaped<W: ?Sized + Write>(out: &mut W, json: &str) -> io::Result<()> {
+    let may_hide = |any: bool, byte: u8| any | (byte >= 0x7f);
+    // Most text is short ASCII, so a loop without early exit is faster.
+    if !json.bytes().fold(false, may_hide) {
+        return out.write_all(json.as_bytes());
+    }
     let mut rest = json;
     while let Some(at) = rest.find(|ch| ch >= '\u{7f}' && is_hidden(ch)) {
         let (before, after) = rest.split_at(at);
@@ -447,9 +452,14 @@ const PROGRESS_DELAY: Duration = Duration::from_secs(1);
 impl ProgressLine {
     /// Counts one more step as done.
     pub(crate) fn step(&self) {
+        self.step_of(self.total);
+    }
+
+    /// Does the same for a total that is known only now.
+    pub(crate) fn step_of(&self, total: usize) {
         let done = self.done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        if self.shown && done.is_multiple_of(16) && self.started.elapsed() > PROGRESS_DELAY {
-            self.draw(&format!("\r{} {done} of {}", self.label, self.total));
+        if self.shown && total > 20 && done.is_multiple_of(16) && self.started.elapsed() > PROGRESS_DELAY {
+            self.draw(&format!("\r{} {done} of {total}", self.label));
         }
     }
 }

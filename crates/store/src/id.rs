@@ -9,12 +9,20 @@ use std::path::{Path, PathBuf};
 /// extensions added to an id.
 const MAX_ID_BYTES: usize = 200;
 
+/// The length of the longest name of a device on Windows.
+const MAX_DEVICE_NAME: usize = 7;
+
 /// Returns whether `text` is a plain file name on every operating system.
 ///
 /// These are not plain names: names that refer to another place (`..`, separators, drive letters, streams),
 /// device names on Windows, names that Windows changes (a trailing dot or space), names with control
 /// characters, and names that are too long.
 pub fn is_plain_name(text: &str) -> bool {
+    // Most names are uuids. They need no further checks, since device names are shorter.
+    let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if (MAX_DEVICE_NAME + 1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_simple) {
+        return true;
+    }
     let is_odd = |ch: char| ch.is_control() || "/\\:<>\"|?*".contains(ch);
     !text.is_empty()
         && text.len() <= MAX_ID_BYTES

@@ -232,24 +232,38 @@ impl Selection {
 
     /// Returns the sessions that match, in order.
     pub fn sorted<'c>(&self, cards: &'c [SessionCard]) -> Vec<&'c SessionCard> {
-        let mut kept: Vec<&SessionCard> = cards.iter().filter(|card| self.matches(card)).collect();
+        self.order(cards).into_iter().map(|place| &cards[place]).collect()
+    }
+
+    /// Does the same without copying the cards.
+    pub fn into_sorted(&self, cards: Vec<SessionCard>) -> Vec<SessionCard> {
+        let order = self.order(&cards);
+        take_in_order(cards, order)
+    }
+
+    /// Returns the places of the sessions that match, in the order of the selection.
+    fn order(&self, cards: &[SessionCard]) -> Vec<usize> {
+        let mut kept: Vec<usize> = (0..cards.len()).filter(|&place| self.matches(&cards[place])).collect();
         let by = |value: fn(&SessionCardFigures) -> u128| {
-            move |card: &&SessionCard| std::cmp::Reverse(card.figures.as_ref().map(value))
+            move |place: &usize| std::cmp::Reverse(cards[*place].figures.as_ref().map(value))
         };
-        kept.sort_by(|a, b| (b.last_active.cmp(&a.last_active)).then_with(|| a.id.cmp(&b.id)));
+        kept.sort_by(|&a, &b| {
+            let (a, b) = (&cards[a], &cards[b]);
+            (b.last_active.cmp(&a.last_active)).then_with(|| a.id.cmp(&b.id))
+        });
         match self.sort {
             SortBy::Active => {}
-            SortBy::Started => kept.sort_by_key(|card| std::cmp::Reverse(card.started)),
-            SortBy::Title => kept.sort_by_cached_key(|card| card.title.to_lowercase()),
+            SortBy::Started => kept.sort_by_key(|&place| std::cmp::Reverse(cards[place].started)),
+            SortBy::Title => kept.sort_by_cached_key(|&place| cards[place].title.to_lowercase()),
             SortBy::Turns => kept.sort_by_key(by(|figures| figures.tally.turns.into())),
             SortBy::Tokens => kept.sort_by_key(by(|figures| figures.totals.tokens.total().into())),
             SortBy::Cost => {
-                kept.sort_by_key(|card| {
-                    std::cmp::Reverse(card.figures.as_ref().map(|figures| figures.totals.cost))
+                kept.sort_by_key(|&place| {
+                    std::cmp::Reverse(cards[place].figures.as_ref().map(|figures| figures.totals.cost))
                 });
             }
             SortBy::Errors => kept.sort_by_key(by(|figures| figures.tally.errors.into())),
-            SortBy::Size => kept.sort_by_key(|card| std::cmp::Reverse(card.size)),
+            SortBy::Size => kept.sort_by_key(|&place| std::cmp::Reverse(cards[place].size)),
         }
         kept
     }
@@ -263,6 +277,12 @@ impl Selection {
         let cards = kept.into_iter().skip(page * PAGE_SIZE).take(PAGE_SIZE).collect();
         SelectedPage { cards, total, page, pages }
     }
+}
+
+/// Returns the elements at these places, each of which occurs at most once, in their order.
+pub fn take_in_order<T>(items: Vec<T>, order: Vec<usize>) -> Vec<T> {
+    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|place| items.get_mut(place)?.take()).collect()
 }
 
 /// The available filter values, each with its number of sessions.

@@ -28,7 +28,7 @@ impl Cached<'_> {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(10_000_000_000);
         let options = FigureOptions { cache: cache.then(|| self.cache.clone()), build: "test".to_owned() };
         let sessions = self.app.store().session_logs().found;
-        self.app.count_figures(&sessions, &TimeZone::UTC, &options, now, &|| ()).unwrap()
+        self.app.count_figures(&sessions, &TimeZone::UTC, &options, now, &|_| ()).unwrap()
     }
 
     /// Checks that the cache is used if `unchanged`, and that it never changes the figures.
@@ -117,7 +117,7 @@ fn only_changed_logs_are_read_again() {
         session.own.as_ref().map(|own| (own.path.clone(), std::cmp::Reverse(own.size)))
     });
     listed.dedup_by_key(|session| session.file.id.clone());
-    let counted = app.count_figures(&listed, &TimeZone::UTC, &options, now, &|| ()).unwrap();
+    let counted = app.count_figures(&listed, &TimeZone::UTC, &options, now, &|_| ()).unwrap();
     let id = session_uuid("other");
     assert!(!counted.is_cached);
     assert_eq!(counted.by_session.get(&id), cfg!(unix).then(|| &before[&id]));
@@ -133,7 +133,7 @@ fn a_log_that_has_just_changed_is_not_cached() {
     let sessions = app.store().session_logs().found;
     for _ in 0..2 {
         let now = fs::metadata(&path).unwrap().modified().unwrap();
-        let counted = app.count_figures(&sessions, &TimeZone::UTC, &options, now, &|| ()).unwrap();
+        let counted = app.count_figures(&sessions, &TimeZone::UTC, &options, now, &|_| ()).unwrap();
         assert!(!counted.is_cached);
     }
 }
@@ -151,7 +151,7 @@ fn cards_are_filtered_and_sorted_by_figures() {
     let ids = |filter: CardFilter| -> Vec<String> {
         let options = FigureOptions::default();
         let now = SystemTime::UNIX_EPOCH;
-        let listed = app.list_cards(&filter, &TimeZone::UTC, Some(&options), now, &|| ()).unwrap();
+        let listed = app.list_cards(&filter, &TimeZone::UTC, Some(&options), now, &|_| ()).unwrap();
         listed.0.into_iter().map(|card| card.id).collect()
     };
     let [one, two] = ["one", "two"].map(session_uuid);

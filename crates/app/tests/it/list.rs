@@ -119,7 +119,7 @@ fn a_log_that_cannot_be_read_is_named_once() {
     let app = app(&home);
     let options = threadline_app::FigureOptions::default();
     let (cards, unread) = app
-        .list_cards(&Default::default(), &TimeZone::UTC, Some(&options), SystemTime::UNIX_EPOCH, &|| ())
+        .list_cards(&Default::default(), &TimeZone::UTC, Some(&options), SystemTime::UNIX_EPOCH, &|_| ())
         .unwrap();
     assert_eq!((cards.len(), unread.len()), (1, 1), "{unread:?}");
 }
@@ -174,7 +174,7 @@ a1 <- u1 reply m1 tool t1 Bash {"command":"mysql -u root -pHunter22secret cloth"
     let titles = |app: &App| {
         let zone = TimeZone::UTC;
         let (cards, _) =
-            app.list_cards(&CardFilter::default(), &zone, None, SystemTime::UNIX_EPOCH, &|| ()).unwrap();
+            app.list_cards(&CardFilter::default(), &zone, None, SystemTime::UNIX_EPOCH, &|_| ()).unwrap();
         let mut texts: Vec<String> =
             cards.into_iter().flat_map(|card| [Some(card.title), card.first_prompt]).flatten().collect();
         texts.sort();

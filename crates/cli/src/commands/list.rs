@@ -137,8 +137,9 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
         let options = cx.app.figure_options();
         FigureOptions { cache: options.cache.filter(|_| !args.no_cache), ..options }
     });
-    let progress = cx.ui.progress("reading log", cx.store().logs().found.len());
-    let listed = cx.app.list_cards(&filter, &zone, options.as_ref(), now, &|| progress.step());
+    // The number of logs is known when they are listed.
+    let progress = cx.ui.progress("reading log", 0);
+    let listed = cx.app.list_cards(&filter, &zone, options.as_ref(), now, &|n_logs| progress.step_of(n_logs));
     drop(progress);
     let (mut sessions, unread) = listed?;
     let n_found = sessions.len();

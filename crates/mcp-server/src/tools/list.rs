@@ -206,7 +206,7 @@ fn cards(
         &history.zone,
         counts.then_some(&options),
         history.clock(),
-        &|| (),
+        &|_| (),
     )?;
     cards.retain(|card| history.scope.contains(card.cwd.as_deref(), Some(&card.folder)));
     Ok((cards, unread))
