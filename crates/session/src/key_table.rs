@@ -3,22 +3,23 @@
 use rustc_hash::FxHashMap;
 
 /// The ids of one log after another. Adding one allocates nothing most of the time: a uuid is stored and
-/// compared as five words.
+/// compared as six words.
 #[derive(Debug, Default)]
 pub(crate) struct KeyTable {
     keys: Vec<PackedId>,
-    /// The number of an id plus one, at or after the index that its hash selects; zero if there is none. The
-    /// length is a power of two, and at most half of the slots are in use.
-    slots: Vec<u32>,
-    /// Ids that are too long to be packed.
+    /// A part of the hash of an id and its number plus one, at or after the index that its hash selects; zero
+    /// if there is none. The length is a power of two, and at most half of the slots are in use. The ids of
+    /// slots with another hash are not compared, since most of them are not in the processor's cache.
+    slots: Vec<(u32, u32)>,
+    /// Ids that cannot be packed.
     long: FxHashMap<Box<[u8]>, usize>,
 }
 
-/// The bytes of an id, then zeros, then the length.
-type PackedId = [u64; 5];
+/// The bytes of an id, then bytes that are not ASCII.
+type PackedId = [u64; 6];
 
-/// The place of an id that is too long to be packed. It has no slot.
-const LONG: PackedId = [u64::MAX; 5];
+/// The place of an id that cannot be packed. It has no slot.
+const LONG: PackedId = [u64::MAX; 6];
 
 /// The number of slots for a log with few ids.
 const MIN_SLOTS: usize = 1 << 10;
@@ -30,11 +31,12 @@ impl KeyTable {
         if 2 * self.keys.len() >= self.slots.len() {
             self.grow();
         }
-        match self.find(&key) {
+        let hash = hash(&key);
+        match self.find(&key, hash) {
             Ok(number) => (number, false),
             Err(slot) => {
                 let number = self.keys.len();
-                self.slots[slot] = number as u32 + 1;
+                self.slots[slot] = (hash_part(hash), number as u32 + 1);
                 self.keys.push(key);
                 (number, true)
             }
@@ -45,7 +47,7 @@ impl KeyTable {
     pub(crate) fn get(&self, id: &[u8]) -> Option<usize> {
         match pack(id) {
             Some(_) if self.slots.is_empty() => None,
-            Some(key) => self.find(&key).ok(),
+            Some(key) => self.find(&key, hash(&key)).ok(),
             None => self.long.get(id).copied(),
         }
     }
@@ -59,15 +61,19 @@ impl KeyTable {
 
     /// Returns the number of an id, or the slot for it.
     #[inline(always)]
-    fn find(&self, key: &PackedId) -> Result<usize, usize> {
+    fn find(&self, key: &PackedId, hash: u64) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
-        let mut slot = first_slot(key, mask);
+        let mut slot = hash as usize & mask;
         loop {
-            match self.slots[slot] {
-                0 => return Err(slot),
-                number if self.keys[number as usize - 1] == *key => return Ok(number as usize - 1),
-                _ => slot = (slot + 1) & mask,
+            let (part, number) = self.slots[slot];
+            if number == 0 {
+                return Err(slot);
             }
+            let number = number as usize - 1;
+            if part == hash_part(hash) && self.keys[number] == *key {
+                return Ok(number);
+            }
+            slot = (slot + 1) & mask;
         }
     }
 
@@ -86,37 +92,45 @@ impl KeyTable {
     fn grow(&mut self) {
         let n_slots = (2 * self.keys.len()).next_power_of_two().max(MIN_SLOTS / 2) * 2;
         self.slots.clear();
-        self.slots.resize(n_slots, 0);
+        self.slots.resize(n_slots, (0, 0));
         let mask = n_slots - 1;
         for (number, key) in self.keys.iter().enumerate().filter(|(_, key)| **key != LONG) {
-            let mut slot = first_slot(key, mask);
-            while self.slots[slot] != 0 {
+            let hash = hash(key);
+            let mut slot = hash as usize & mask;
+            while self.slots[slot].1 != 0 {
                 slot = (slot + 1) & mask;
             }
-            self.slots[slot] = number as u32 + 1;
+            self.slots[slot] = (hash_part(hash), number as u32 + 1);
         }
     }
 }
 
-/// Returns an id as words; `None` if it is too long.
+/// Returns an id as words; `None` if it is too long, empty or not ASCII.
 #[inline(always)]
 fn pack(id: &[u8]) -> Option<PackedId> {
     const UUID: usize = 36;
-    let mut bytes = [0; size_of::<PackedId>()];
-    let (last, place) = bytes.split_last_mut()?;
-    *last = id.len() as u8;
+    let mut bytes = [u8::MAX; size_of::<PackedId>()];
     // A copy of known length takes no call.
     match <&[u8; UUID]>::try_from(id) {
-        Ok(uuid) => place[..UUID].copy_from_slice(uuid),
-        Err(_) => place.get_mut(..id.len())?.copy_from_slice(id),
+        Ok(uuid) => bytes[..UUID].copy_from_slice(uuid),
+        Err(_) => bytes.get_mut(..id.len())?.copy_from_slice(id),
+    }
+    if id.is_empty() || !id.is_ascii() {
+        return None;
     }
     let (words, _) = bytes.as_chunks::<8>();
     Some(std::array::from_fn(|n| u64::from_le_bytes(words[n])))
 }
 
-/// Returns the first slot for an id.
+/// Returns the part of a hash that a slot contains. The other bits select the slot.
 #[inline(always)]
-fn first_slot(key: &PackedId, mask: usize) -> usize {
+fn hash_part(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+/// Returns the hash of an id.
+#[inline(always)]
+fn hash(key: &PackedId) -> u64 {
     // Odd numbers with random bits. The products do not depend on each other, so that they are computed at
     // the same time.
     const FACTORS: PackedId = [
@@ -125,11 +139,14 @@ fn first_slot(key: &PackedId, mask: usize) -> usize {
         0x94d0_49bb_1331_11eb,
         0xd6e8_feb8_6659_fd93,
         0xa076_1d64_78bd_642f,
+        0xe703_7ed1_a0b4_28db,
     ];
     let products = key.iter().zip(FACTORS).map(|(word, factor)| word.wrapping_mul(factor));
     // The upper bits of a product depend on all bits of the word.
     let mixed = products.fold(0u64, |mixed, product| mixed ^ product ^ (product >> 32));
-    (mixed.wrapping_mul(FACTORS[0]) >> 32) as usize & mask
+    let mixed = mixed.wrapping_mul(FACTORS[0]);
+    // The upper half has the better bits. Both halves need them.
+    mixed ^ mixed >> 32
 }
 
 #[cfg(test)]
@@ -143,8 +160,8 @@ mod tests {
             assert_eq!(table.get(b"1"), None);
             let id = |n: usize| match n % 4 {
                 0 => format!("{n:0>36}"),
-                1 => format!("{n:0<39}"),
-                2 => format!("{n:0>40}"),
+                1 => format!("{n:0<48}"),
+                2 => format!("{n:0>49}"),
                 _ => n.to_string(),
             };
             let ids: Vec<String> = (0..5000).map(id).collect();
@@ -159,7 +176,9 @@ mod tests {
             // A zero at the end is a part of the id.
             assert_eq!((table.get(b"x"), table.add(b"")), (None, (5000, true)));
             assert_eq!((table.add(b"\0"), table.add(b"\0\0")), ((5001, true), (5002, true)));
-            assert_eq!((table.add(b"\0"), table.add(&[u8::MAX; 40])), ((5001, false), (5003, true)));
+            assert_eq!((table.add(b"\0"), table.add(&[u8::MAX; 48])), ((5001, false), (5003, true)));
+            assert_eq!((table.add(b"x"), table.add(b"x\xff")), ((5004, true), (5005, true)));
+            assert_eq!((table.add(b""), table.add(&[u8::MAX; 48])), ((5000, false), (5003, false)));
             table.clear();
         }
     }
