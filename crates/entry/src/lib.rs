@@ -55,6 +55,6 @@ pub use metadata::metadata_line;
 pub use outline::{BlockOutline, LineOutline, NestedOutline, OutlineReader, ValuePlace};
 pub use project::{is_absolute_path, project_directory, worktree_of};
 pub use text::{LineString, StringRole, visit_strings};
-pub use timestamp::{Millis, SessionStartSearch, parse_timestamp};
+pub use timestamp::{Millis, SessionStartSearch, parse_timestamp, parse_timestamp_bytes};
 pub use title::{FirstPromptSearch, TitleSources};
 pub use tool_pattern::ToolPattern;

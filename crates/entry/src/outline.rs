@@ -175,7 +175,7 @@ struct OutlineValues {
     has_other_keys: bool,
     nested: Option<NestedOutline>,
     /// The start and the end of each [`Text`], and of each [`BlockText`] of each block. Zero if there is
-    /// none.
+    /// none. Those of a line with a layout follow from the layout.
     offsets: Vec<u32>,
     /// Whether each block is the result of a failed call.
     block_errors: Vec<bool>,
@@ -224,102 +224,121 @@ pub struct NestedOutline {
 
 impl<'a> LineOutline<'a> {
     /// Returns the kind of the line; `None` if it has no type.
+    #[inline]
     pub fn kind(&self) -> Option<Kind> {
         self.values.kind
     }
 
     /// Returns the uuid of the line.
+    #[inline]
     pub fn uuid(&self) -> Option<&'a [u8]> {
         self.text(Text::Uuid)
     }
 
     /// Returns the uuid of its parent.
+    #[inline]
     pub fn parent(&self) -> Option<&'a [u8]> {
         self.text(Text::Parent)
     }
 
     /// Returns when it was written.
+    #[inline]
     pub fn timestamp(&self) -> Option<&'a [u8]> {
         self.text(Text::Timestamp)
     }
 
     /// Returns the subtype of a system line.
+    #[inline]
     pub fn subtype(&self) -> Option<&'a [u8]> {
         self.text(Text::Subtype)
     }
 
     /// Returns whether it belongs to a sub-agent.
+    #[inline]
     pub fn is_sidechain(&self) -> bool {
         self.values.is_sidechain
     }
 
     /// Returns whether it is an error message of the API in place of a reply.
+    #[inline]
     pub fn is_api_error(&self) -> bool {
         self.values.is_api_error
     }
 
     /// Returns whether the line has keys besides those of every line of a conversation.
+    #[inline]
     pub fn has_other_keys(&self) -> bool {
         self.values.has_other_keys
     }
 
     /// Returns the type of an attachment or of a progress report.
+    #[inline]
     pub fn body_type(&self) -> Option<&'a [u8]> {
         self.text(Text::BodyType)
     }
 
     /// Returns the event of a hook that an attachment or a progress report is about.
+    #[inline]
     pub fn hook_event(&self) -> Option<&'a [u8]> {
         self.text(Text::HookEvent)
     }
 
     /// Returns the id of the sub-agent that a progress report is about.
+    #[inline]
     pub fn agent_id(&self) -> Option<&'a [u8]> {
         self.text(Text::AgentId)
     }
 
     /// Returns the line that a progress line repeats.
+    #[inline]
     pub fn nested(&self) -> Option<NestedOutline> {
         self.values.nested
     }
 
     /// Returns the id that the API gave to the reply. Like the following ones, it is that of the message of
     /// the line, or of the message that a progress line repeats.
+    #[inline]
     pub fn message_id(&self) -> Option<&'a [u8]> {
         self.text(Text::MessageId)
     }
 
     /// Returns the id of the request that the reply answers.
+    #[inline]
     pub fn request_id(&self) -> Option<&'a [u8]> {
         self.text(Text::RequestId)
     }
 
     /// Returns the model.
+    #[inline]
     pub fn model(&self) -> Option<&'a [u8]> {
         self.text(Text::Model)
     }
 
     /// Returns whether the reply may have ended for an error.
+    #[inline]
     pub fn may_be_cut_off(&self) -> bool {
         let reason = self.text(Text::StopReason);
         !matches!(reason, None | Some(b"end_turn" | b"tool_use" | b"stop_sequence"))
     }
 
     /// Returns the content of the message, as written.
+    #[inline]
     pub fn content(&self) -> Option<&'a [u8]> {
         self.text(Text::Content)
     }
 
     /// Returns the offset after the content of the message; zero if there is none.
+    #[inline]
     pub fn content_end(&self) -> usize {
-        self.values.offsets[2 * Text::Content as usize + 1] as usize
+        self.range_at(Text::Content as usize).map_or(0, |range| range.end)
     }
 
     /// Returns the blocks of the message.
+    #[inline]
     pub fn blocks(&self) -> impl Iterator<Item = BlockOutline<'a>> + use<'a> {
-        let Self { line, values, .. } = *self;
-        values.block_errors.iter().enumerate().map(move |(block, &is_error)| {
-            let text = |text: BlockText| values.text(line, block_text_index(block, text));
+        let outline = *self;
+        outline.values.block_errors.iter().enumerate().map(move |(block, &is_error)| {
+            let text = |text: BlockText| outline.text_at(block_text_index(block, text));
             BlockOutline {
                 kind: text(BlockText::Kind),
                 id: text(BlockText::Id),
@@ -331,6 +350,7 @@ impl<'a> LineOutline<'a> {
     }
 
     /// Returns whether the message has a stop reason.
+    #[inline]
     pub fn has_stop_reason(&self) -> bool {
         self.text(Text::StopReason).is_some()
     }
@@ -339,6 +359,7 @@ impl<'a> LineOutline<'a> {
     /// their variable values. `None` if it was not compared with an earlier line.
     ///
     /// Two lines with one number have the same keys in the same order, also in the figures of a reply.
+    #[inline]
     pub fn layout_number(&self) -> Option<u64> {
         self.layout.map(|(layout, _)| layout.number)
     }
@@ -352,13 +373,30 @@ impl<'a> LineOutline<'a> {
 
     /// Returns the value at a place that a line with the same number returned. A string may lack its quotes,
     /// but then it does so in all of these lines.
+    #[inline]
     pub fn value_at(&self, place: &ValuePlace) -> Option<&'a [u8]> {
         let (layout, starts) = self.layout?;
         layout.value_at(self.line, &starts.0, place)
     }
 
+    #[inline]
     fn text(&self, text: Text) -> Option<&'a [u8]> {
-        self.values.text(self.line, text as usize)
+        self.text_at(text as usize)
+    }
+
+    /// Returns the text with this index, if the line has it.
+    #[inline(always)]
+    fn text_at(&self, index: usize) -> Option<&'a [u8]> {
+        self.line.get(self.range_at(index)?)
+    }
+
+    /// Returns the offsets of the text with this index.
+    #[inline(always)]
+    fn range_at(&self, index: usize) -> Option<Range<usize>> {
+        match self.layout {
+            Some((layout, starts)) => layout.range_at(&starts.0, index),
+            None => self.values.range_at(index),
+        }
     }
 }
 
@@ -372,11 +410,11 @@ impl OutlineValues {
         *self = Self { offsets, block_errors, ..Self::default() };
     }
 
-    /// Returns the text with this index, if the line has it.
-    fn text<'a>(&self, line: &'a [u8], index: usize) -> Option<&'a [u8]> {
-        let (start, end) = (self.offsets[2 * index], self.offsets[2 * index + 1]);
+    /// Returns the offsets of the text with this index, if the line has it.
+    fn range_at(&self, index: usize) -> Option<Range<usize>> {
+        let &[start, end] = self.offsets.get(2 * index..)?.first_chunk()?;
         // No text begins at the start of a line.
-        if start == 0 { None } else { line.get(start as usize..end as usize) }
+        (start > 0).then_some(start as usize..end as usize)
     }
 }
 
@@ -402,11 +440,13 @@ pub struct BlockOutline<'a> {
 
 impl BlockOutline<'_> {
     /// Returns whether the block is a call of a tool.
+    #[inline]
     pub fn is_call(&self) -> bool {
         self.kind.is_some_and(value::is_call)
     }
 
     /// Returns whether the block is the result of a call.
+    #[inline]
     pub fn is_result(&self) -> bool {
         let results = [value::TOOL_RESULT, value::MCP_TOOL_RESULT];
         self.kind.is_some_and(|kind| results.iter().any(|result| kind == result.as_bytes()))

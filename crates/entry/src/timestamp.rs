@@ -5,8 +5,15 @@ pub type Millis = i64;
 
 /// Parses a timestamp such as `2026-02-18T02:00:41.425Z`; returns `None` if it is not valid.
 pub fn parse_timestamp(text: &str) -> Option<Millis> {
-    parse_standard_form(text.as_bytes())
-        .or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
+    parse_timestamp_bytes(text.as_bytes())
+}
+
+/// Does the same for bytes, which need not be UTF-8.
+pub fn parse_timestamp_bytes(text: &[u8]) -> Option<Millis> {
+    parse_standard_form(text).or_else(|| {
+        let text = std::str::from_utf8(text).ok()?;
+        text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
+    })
 }
 
 /// Finds when a session started: the earliest timestamp of its lines before the first reply.

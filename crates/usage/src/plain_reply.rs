@@ -4,7 +4,7 @@
 //! known as well, its values need not be searched for a second time: the outlines of plain replies have the
 //! same layout, in which each value has a place.
 
-use threadline_entry::{Kind, LineOutline, Millis, ValuePlace, parse_timestamp};
+use threadline_entry::{Kind, LineOutline, Millis, ValuePlace, parse_timestamp_bytes};
 
 use crate::figures::{self, UsageCounts};
 use crate::reply_line::{ID, N_KEYS, ReplyValues, STOP_REASON, TIMESTAMP, timestamp};
@@ -132,7 +132,7 @@ impl OutlinedValues {
             return None;
         }
         let id = outline.message_id().filter(|id| id.starts_with(b"msg_"))?;
-        let at = outline.timestamp().and_then(|text| parse_timestamp(std::str::from_utf8(text).ok()?));
+        let at = outline.timestamp().and_then(parse_timestamp_bytes);
         let count = |path: usize| outline.value_at(self.counts[path].as_ref()?);
         let reply = PlainReply {
             message_id: std::str::from_utf8(id).ok()?,

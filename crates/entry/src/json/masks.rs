@@ -8,6 +8,8 @@
 
 use fearless_simd::{Level, Simd, SimdBase, SimdMask, dispatch, u8x64};
 
+use crate::walk::short_texts_equal;
+
 /// The quotes and backslashes of up to 1024 bytes: one bit per byte, 64 per word.
 ///
 /// Many words are computed at a time because they are independent, and their latencies overlap.
@@ -381,6 +383,12 @@ fn special_mask<S: Simd>(simd: S, block: &[u8; 64]) -> u64 {
     (bytes.simd_eq(b'"') | bytes.simd_eq(b'\\')).to_bitmask()
 }
 
+/// Computes the mask of the bytes that differ.
+#[inline(always)]
+fn difference_mask<S: Simd>(simd: S, a: &[u8; 64], b: &[u8; 64]) -> u64 {
+    !u8x64::from_slice(simd, a).simd_eq(u8x64::from_slice(simd, b)).to_bitmask()
+}
+
 /// Skips values with the vectors of the CPU, for loops that skip many of them. Its functions are inlined into
 /// the loop, so that a short value takes no call.
 #[derive(Clone, Copy)]
@@ -392,6 +400,20 @@ pub(crate) fn skipper_level() -> Level {
 }
 
 impl<S: Simd> ValueSkipper<S> {
+    /// Returns whether two texts of equal length are equal.
+    #[inline(always)]
+    pub(crate) fn texts_equal(self, a: &[u8], b: &[u8]) -> bool {
+        let (Some(a_last), Some(b_last)) = (a.last_chunk(), b.last_chunk()) else {
+            return short_texts_equal(a, b);
+        };
+        // The last block may overlap the one before.
+        let mut differ = difference_mask(self.0, a_last, b_last);
+        for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
+            differ |= difference_mask(self.0, a, b);
+        }
+        differ == 0
+    }
+
     /// Returns the offset of the first quote or backslash from `at` on.
     #[inline(always)]
     pub(crate) fn find_special(self, bytes: &[u8], mut at: usize) -> Option<usize> {

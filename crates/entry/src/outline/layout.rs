@@ -11,7 +11,6 @@ use fearless_simd::Simd;
 use super::OutlineValues;
 use super::walker::{OutlineWalker, ValueForm, VariableValue};
 use crate::json::ValueSkipper;
-use crate::walk::short_texts_equal;
 
 /// The maximum number of bytes of a layout worth remembering.
 const MAX_LITERAL_BYTES: usize = 1 << 12;
@@ -28,7 +27,7 @@ const MAX_STABLE_LENGTH: usize = 128;
 /// The layout of lines with the same keys.
 #[derive(Debug)]
 pub(super) struct LineLayout {
-    /// The values of the line that was read last.
+    /// The values of the line that was learnt last, which are the same in all lines but for the offsets.
     pub(super) values: OutlineValues,
     /// The number of this layout with these stable values; no other one of the reader has had it.
     pub(super) number: u64,
@@ -39,9 +38,31 @@ pub(super) struct LineLayout {
     /// The text to compare, with the stable values.
     literals: Vec<u8>,
     steps: Vec<LayoutStep>,
-    /// The offsets of the outline that are relative to the literals: their index, and the distance from the
-    /// start of the literal.
-    offsets: Vec<(usize, u32)>,
+    /// The texts of the outline, in the order of its offsets.
+    texts: Vec<Option<TextPlace>>,
+}
+
+/// The place of a text of the outline in all lines of a layout. Its ends may be in different literals.
+#[derive(Clone, Copy, Debug)]
+struct TextPlace {
+    start: TextEnd,
+    end: TextEnd,
+}
+
+/// An offset relative to a literal: its step, and the distance from its start.
+#[derive(Clone, Copy, Debug)]
+struct TextEnd {
+    step: u32,
+    distance: u32,
+}
+
+impl TextEnd {
+    /// Returns the offset in a line, which never fails. An access that might panic could not be left out
+    /// where the offset is not used.
+    #[inline(always)]
+    fn offset(self, starts: &[u32; MAX_STEPS]) -> Option<usize> {
+        Some(*starts.get(self.step as usize)? as usize + self.distance as usize)
+    }
 }
 
 /// The place of a value in all lines of a layout.
@@ -64,8 +85,6 @@ impl ValuePlace {
 #[derive(Debug)]
 struct LayoutStep {
     literal: Range<usize>,
-    /// The offsets that are relative to this literal.
-    offsets: Range<usize>,
     /// The form of the value; `None` at the end of the line.
     value: Option<ValueForm>,
 }
@@ -90,7 +109,7 @@ impl LineLayout {
             stable: stable.collect(),
             literals: Vec::new(),
             steps: Vec::new(),
-            offsets: Vec::new(),
+            texts: Vec::new(),
             frame,
         };
         layout.build(line, walked);
@@ -121,14 +140,14 @@ impl LineLayout {
     fn build(&mut self, line: &[u8], walked: &OutlineWalker) {
         self.literals.clear();
         self.steps.clear();
-        self.offsets.clear();
+        let mut offsets: Vec<Option<TextEnd>> = vec![None; walked.values.offsets.len()];
         let values = walked.variables.iter().zip(&self.stable).filter(|(_, (_, stable))| stable.is_none());
         let ends = values.map(|(value, _)| (value.start as usize, value.end as usize, Some(value.form)));
         let (mut previous_end, mut start) = (0, 0);
         for (end, next_start, value) in ends.chain([(line.len(), line.len() + 1, None)]) {
             let literal = self.literals.len()..self.literals.len() + end - start;
             self.literals.extend(&line[start..end]);
-            let first = self.offsets.len();
+            let step = self.steps.len() as u32;
             for (index, &offset) in walked.values.offsets.iter().enumerate() {
                 let at = offset as usize;
                 // A value begins where a literal ends, and ends where the next one begins.
@@ -136,12 +155,14 @@ impl LineLayout {
                 let is_here =
                     if is_start { previous_end < at && at <= end } else { start <= at && at < next_start };
                 if is_here && at > 0 {
-                    self.offsets.push((index, (at - start) as u32));
+                    offsets[index] = Some(TextEnd { step, distance: (at - start) as u32 });
                 }
             }
-            self.steps.push(LayoutStep { literal, offsets: first..self.offsets.len(), value });
+            self.steps.push(LayoutStep { literal, value });
             (previous_end, start) = (end, next_start);
         }
+        let place = |ends: &[Option<TextEnd>; 2]| Some(TextPlace { start: ends[0]?, end: ends[1]? });
+        self.texts = offsets.as_chunks().0.iter().map(place).collect();
         self.values = walked.values.clone();
     }
 
@@ -154,13 +175,13 @@ impl LineLayout {
         self.steps.iter().zip(&other.steps).take_while(is_equal).count()
     }
 
-    /// Reads a line into `values`. Returns the number of steps that it matches if it has another layout.
+    /// Compares a line with this layout. Returns the number of steps that it matches if it has another one.
     ///
-    /// `starts` are the offsets of the literals. The first `n_known` steps are known to match, and the start
+    /// `starts` become the offsets of the literals. The first `n_known` steps are known to match, and the start
     /// of the next one is known.
     #[inline(always)]
     pub(super) fn read<S: Simd>(
-        &mut self,
+        &self,
         skipper: ValueSkipper<S>,
         line: &[u8],
         starts: &mut [u32; MAX_STEPS],
@@ -171,14 +192,11 @@ impl LineLayout {
             let at = starts[n] as usize;
             let literal = &self.literals[step.literal.clone()];
             let end = at + literal.len();
-            if !line.get(at..end).is_some_and(|text| short_texts_equal(text, literal)) {
+            if !line.get(at..end).is_some_and(|text| skipper.texts_equal(text, literal)) {
                 return Err(n);
             }
             let next = match step.value {
-                None if end == line.len() => {
-                    self.set_offsets(starts);
-                    return Ok(());
-                }
+                None if end == line.len() => return Ok(()),
                 None => return Err(n),
                 // If this is not the closing quote, the next literal does not match.
                 Some(ValueForm::Text) => match skipper.find_special(line, end) {
@@ -235,13 +253,11 @@ impl LineLayout {
         }
     }
 
-    /// Moves the offsets of the values to those of the line with these literals.
-    fn set_offsets(&mut self, starts: &[u32; MAX_STEPS]) {
-        for (step, start) in self.steps.iter().zip(starts) {
-            for &(index, distance) in &self.offsets[step.offsets.clone()] {
-                self.values.offsets[index] = start + distance;
-            }
-        }
+    /// Returns the offsets of the text with this index in the line that was read last.
+    #[inline(always)]
+    pub(super) fn range_at(&self, starts: &[u32; MAX_STEPS], index: usize) -> Option<Range<usize>> {
+        let place = (*self.texts.get(index)?)?;
+        Some(place.start.offset(starts)?..place.end.offset(starts)?)
     }
 }
 
