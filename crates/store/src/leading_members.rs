@@ -7,8 +7,8 @@ use threadline_entry::{Json, walk};
 /// it is found on the way.
 ///
 /// Claude Code writes ids, directory and time before the message, so the beginning of the line usually
-/// contains them all. The line is parsed in full only if a key is missing there and its name occurs in the
-/// rest. Unlike [`walk::pick`], this does not detect errors further on.
+/// contains them all. The whole line is read only if a key is missing there and its name occurs in the rest.
+/// Unlike [`walk::pick`], this does not detect errors inside a line.
 pub(crate) fn members<'a, const N: usize>(
     line: &'a [u8],
     wanted: [(&str, bool); N],
@@ -27,7 +27,8 @@ pub(crate) fn members<'a, const N: usize>(
     }
     let named = |key: &str| memmem::find(rest, format!("\"{key}\"").as_bytes()).is_some();
     if (0..N).any(|i| is_missing(&found, i) && named(wanted[i].0)) {
-        return walk::pick(line, wanted.map(|(key, _)| key)).unwrap_or(found);
+        let skimmed = walk::skim(line, wanted.map(|(key, _)| key), []);
+        return skimmed.map_or(found, |(values, [])| values);
     }
     found
 }
