@@ -5,38 +5,107 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2};
 
-/// The beginning of the notification of a background task, and the number of bytes that are kept of one.
-const NOTIFICATION: &[u8] = b"<task-notification";
-const NOTIFICATION_KEEP: usize = 1 << 10;
+use crate::json::{QuoteScanner, count_escaped_breaks};
 
 /// Appends `line` to `out` with its long strings truncated.
 ///
-/// A string longer than `keep` bytes is cut after about that many (a notification of a background task after
-/// 1,024), and the rest is replaced by `…`, the
-/// length of the string, and as many line breaks as were cut. The line keeps its members, its short values,
-/// the beginnings of its long values and their line counts; equal strings stay equal.
+/// A string longer than `keep` bytes is cut after about that many (one that begins with a tag after at least
+/// 2,048), and the rest is replaced by `…`, the length of the string, and as many line breaks as were cut. The
+/// line keeps its members, its short values, the beginnings of its long values and their line counts; equal
+/// strings stay equal.
 ///
 /// Strings with invalid escapes, control characters or invalid UTF-8 are not cut, so the abridged line is
 /// valid JSON if and only if the line is. A line without long strings is appended unchanged.
 pub fn abridge(line: &[u8], keep: usize, out: &mut Vec<u8>) {
+    let before = out.len();
+    if !abridge_plain(line, keep, out) {
+        out.truncate(before);
+        abridge_any(line, keep, out);
+    }
+}
+
+/// Abridges a line whose strings are valid, and contain no escapes that may be surrogates. Returns `false` for
+/// other lines; the bytes that were appended are then to be removed.
+///
+/// The ends of all strings are found at once, so that only those of long strings are examined.
+fn abridge_plain(line: &[u8], keep: usize, out: &mut Vec<u8>) -> bool {
+    let mut quotes = QuoteScanner::new(line);
+    let (mut done, mut at) = (0, 0);
+    loop {
+        let open = quotes.pop();
+        // After a backslash outside of strings, other quotes would open and close strings.
+        if line[at..open.unwrap_or(line.len())].contains(&b'\\') {
+            return false;
+        }
+        let Some((open, end)) = open.zip(quotes.pop()) else { break };
+        at = end + 1;
+        let start = open + 1;
+        let limit = start + kept_length(&line[start..], keep);
+        if end <= limit {
+            continue;
+        }
+        let cut = first_cut(line, start, limit, end);
+        let rest = &line[cut..end];
+        if rest.len() > MIN_SAVED && may_be_cut(rest) {
+            out.extend_from_slice(&line[done..cut]);
+            let breaks = count_escaped_breaks(rest);
+            push_replacement(out, end - start, breaks, ends_with_break(&line[start..end]));
+            done = end;
+        }
+    }
+    out.extend_from_slice(&line[done..]);
+    !quotes.has_invalid && !quotes.may_have_surrogates
+}
+
+/// Returns the first offset from `limit` on at which the string `start..end` can be cut: not within an escape
+/// or a character. Its escapes are valid, and none of them is a surrogate.
+fn first_cut(line: &[u8], start: usize, limit: usize, end: usize) -> usize {
+    let mut at = start;
+    while at <= limit
+        && let Some(hit) = memchr(b'\\', &line[at..=limit])
+    {
+        at += hit + if line[at + hit + 1] == b'u' { 6 } else { 2 };
+    }
+    let at = at.min(end);
+    char_start(line, limit.max(at), at)
+}
+
+/// Returns whether the text of a string ends with an escaped line break.
+fn ends_with_break(text: &[u8]) -> bool {
+    let Some(before) = text.strip_suffix(b"n") else { return false };
+    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
+/// Returns the number of bytes that are kept of a string that begins a text.
+fn kept_length(text: &[u8], keep: usize) -> usize {
+    // Text between tags is generated, and its content is needed to classify it. So are the ids, paths and the
+    // outcome in the notification of a background task.
+    if text.first() == Some(&b'<') { keep.max(TAGGED_KEEP) } else { keep }
+}
+
+/// Appends the replacement of the end of a string of `length` bytes.
+fn push_replacement(out: &mut Vec<u8>, length: usize, breaks: usize, ends_with_break: bool) {
+    let length = length.to_string();
+    // If the string ended with a line break, the replacement does too.
+    let (before, after) = if ends_with_break { (&*length, "") } else { ("", &*length) };
+    out.extend_from_slice("…".as_bytes());
+    out.extend_from_slice(before.as_bytes());
+    for _ in 0..breaks {
+        out.extend_from_slice(b"\\n");
+    }
+    out.extend_from_slice(after.as_bytes());
+}
+
+/// Abridges any line, byte by byte.
+fn abridge_any(line: &[u8], keep: usize, out: &mut Vec<u8>) {
     let mut done = 0;
     let mut at = 0;
     while let Some(quote) = memchr(b'"', &line[at..]) {
         let start = at + quote + 1;
-        // The outcome of a background task follows its ids and paths.
-        let keep = if line[start..].starts_with(NOTIFICATION) { keep.max(NOTIFICATION_KEEP) } else { keep };
         let Some(text) = ScannedString::of(line, start, keep) else { break };
         if let Some(cut) = text.cut {
             out.extend_from_slice(&line[done..cut]);
-            let length = (text.end - start).to_string();
-            // If the string ended with a line break, the replacement does too.
-            let (before, after) = if text.ends_with_break { (&*length, "") } else { ("", &*length) };
-            out.extend_from_slice("…".as_bytes());
-            out.extend_from_slice(before.as_bytes());
-            for _ in 0..text.breaks {
-                out.extend_from_slice(b"\\n");
-            }
-            out.extend_from_slice(after.as_bytes());
+            push_replacement(out, text.end - start, text.breaks, text.ends_with_break);
             done = text.end;
         }
         at = text.end + 1;
@@ -59,8 +128,7 @@ struct ScannedString {
 impl ScannedString {
     /// Scans the string whose text begins at `start`; returns `None` if it is not terminated.
     fn of(line: &[u8], start: usize, keep: usize) -> Option<Self> {
-        // Text between tags is generated, and its content is needed to classify it.
-        let limit = start + if line.get(start) == Some(&b'<') { keep.max(TAGGED_KEEP) } else { keep };
+        let limit = start + kept_length(&line[start..], keep);
         let (mut at, mut cut, mut breaks, mut sound) = (start, None, 0, true);
         let mut ends_line = false;
         loop {
@@ -133,7 +201,7 @@ fn may_be_cut(rest: &[u8]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::abridge;
+    use super::{abridge, abridge_any, abridge_plain};
     use crate::{Entry, Kind};
 
     fn abridged(line: &str, keep: usize) -> String {
@@ -177,7 +245,41 @@ mod tests {
         assert_eq!(out, bytes);
     }
 
+    #[test]
+    fn both_ways_to_abridge_a_line_agree() {
+        let long = "x".repeat(300);
+        for text in [
+            "<task-notification>".to_owned() + &long,
+            format!("<a>{}", long.repeat(8)),
+            format!("{}\\\\n{long}\\\\n", "é".repeat(9)),
+            format!("{long}\\\\\\\\n"),
+            format!("{long}\\u000an\\n\\u00e9"),
+            format!(r"{long}\n"),
+            r"\n".repeat(99),
+        ] {
+            let line = format!(r#"{{"a":"{text}","b":"{text}"}}"#);
+            for keep in (0..200).chain([1030, 2100]) {
+                let (mut plain, mut any) = (Vec::new(), Vec::new());
+                assert!(abridge_plain(line.as_bytes(), keep, &mut plain), "{line}");
+                abridge_any(line.as_bytes(), keep, &mut any);
+                assert_eq!(String::from_utf8(plain), String::from_utf8(any), "{keep} {line}");
+            }
+        }
+    }
+
     proptest! {
+        /// Whether strings are examined byte by byte or not does not matter, also in lines that are not JSON.
+        #[test]
+        fn every_line_is_abridged_as_byte_by_byte(
+            line in r#"((\PC|\\n|\\"|\\\\|\\u00e9|\\ud83d\\ude00|\\ud83d|\\q|\t){0,60}|"|\\|:|,){0,9}"#,
+            keep in 0usize..60,
+        ) {
+            let (mut whole, mut any) = (b"before".to_vec(), b"before".to_vec());
+            abridge(line.as_bytes(), keep, &mut whole);
+            abridge_any(line.as_bytes(), keep, &mut any);
+            prop_assert_eq!(String::from_utf8(whole), String::from_utf8(any));
+        }
+
         /// An abridged line is valid if and only if the line is, and has the same members.
         #[test]
         fn validity_is_preserved(

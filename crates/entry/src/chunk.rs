@@ -49,7 +49,8 @@ impl<R: Read> ChunkReader<R> {
     pub fn next(&mut self) -> io::Result<Option<Chunk>> {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
-        bytes.reserve_exact(self.rest.len() + CHUNK_SIZE);
+        // Rounded up, so that the buffer of another chunk is large enough.
+        bytes.reserve_exact((self.rest.len() + CHUNK_SIZE).next_multiple_of(CHUNK_SIZE / 16));
         bytes.append(&mut self.rest);
         loop {
             let before = bytes.len();

@@ -172,7 +172,7 @@ fn transpose(mut word: u64) -> u64 {
 /// With a mask of all quotes, finding the end of a string is a matter of counting zeros, whatever its length
 /// and its escapes. Escapes are validated at the same time. A backslash outside of strings is invalid JSON,
 /// and the quotes after it may be wrong.
-pub(super) struct QuoteScanner<'a> {
+pub(crate) struct QuoteScanner<'a> {
     bytes: &'a [u8],
     /// The remaining quotes of the current word, and the offset of the first byte of that word.
     remaining: u64,
@@ -187,13 +187,13 @@ pub(super) struct QuoteScanner<'a> {
     carry: u64,
     /// Whether the text marked so far contains a control character or an invalid escape. If so, each string
     /// must be validated separately.
-    pub(super) has_invalid: bool,
+    pub(crate) has_invalid: bool,
     /// Whether an escape was found that may be a surrogate.
-    pub(super) may_have_surrogates: bool,
+    pub(crate) may_have_surrogates: bool,
 }
 
 impl<'a> QuoteScanner<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
             remaining: 0,
@@ -210,7 +210,7 @@ impl<'a> QuoteScanner<'a> {
 
     /// Returns the offset of the next quote.
     #[inline(always)]
-    fn pop(&mut self) -> Option<usize> {
+    pub(crate) fn pop(&mut self) -> Option<usize> {
         while self.remaining == 0 {
             if self.next == self.end && !self.fill_masks() {
                 return None;
@@ -306,6 +306,30 @@ impl<'a> QuoteScanner<'a> {
             _ => self.has_invalid = true,
         }
     }
+}
+
+/// Counts the escaped line breaks in a part of a string that does not begin within an escape.
+pub(crate) fn count_escaped_breaks(text: &[u8]) -> usize {
+    match simd_level() {
+        Some(level) => dispatch!(level, simd => count_escaped_breaks_by(text, #[inline(always)] |block| {
+            let bytes = u8x64::from_slice(simd, block);
+            (bytes.simd_eq(b'n').to_bitmask(), bytes.simd_eq(b'\\').to_bitmask())
+        })),
+        None => count_escaped_breaks_by(text, |block| {
+            let letters = block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(byte == b'n'));
+            (letters, quote_masks_portable(block).1)
+        }),
+    }
+}
+
+#[inline(always)]
+fn count_escaped_breaks_by(text: &[u8], marks: impl Fn(&[u8; 64]) -> (u64, u64)) -> usize {
+    let (mut count, mut carry) = (0, 0);
+    for block in blocks(text) {
+        let (letters, backslashes) = marks(&block);
+        count += (letters & escaped_mask(backslashes, &mut carry)).count_ones() as usize;
+    }
+    count
 }
 
 /// Returns the end of the object or array that begins at `start` of valid text.
@@ -687,6 +711,20 @@ pub(super) mod tests {
             FORCED_LEVEL.set(None);
             result
         })
+    }
+
+    #[test]
+    fn escaped_line_breaks_are_counted_at_each_simd_level() {
+        let text = format!(r"\n{}\n\\n{}\\\n n\tn\u000an\n", "x".repeat(61), r"\\".repeat(40));
+        for length in 0..=text.len() {
+            let (mut at, mut expected) = (0, 0);
+            while let Some(hit) = text[at..length].find('\\') {
+                expected += usize::from(text[..length].as_bytes().get(at + hit + 1) == Some(&b'n'));
+                at = length.min(at + hit + 2);
+            }
+            let counts = with_each_simd_level(|| count_escaped_breaks(&text.as_bytes()[..length]));
+            assert_eq!(counts, [expected; 3], "{length}");
+        }
     }
 
     #[test]
