@@ -46,19 +46,22 @@ const MAX_STEPS_PER_ENTRY: usize = 64;
 struct ReplyCopies<'s> {
     /// By reply and content: the number of lines, and the number of these that are members.
     counts: FxHashMap<(ReplyIndex, &'s str), (usize, usize)>,
-    /// By reply: the number of non-member lines with the same content as a member.
-    duplicates: IndexVec<ReplyIndex, usize>,
+    /// By reply: the number of non-member lines with the same content as a member. `None` if all lines of the
+    /// reply were members from the beginning, as those of most replies are. Their content is not read.
+    duplicates: IndexVec<ReplyIndex, Option<usize>>,
 }
 
 impl<'s> ReplyCopies<'s> {
     fn of(session: &'s Session, members: &EntryFlags) -> Self {
-        let mut copies =
-            Self { counts: FxHashMap::default(), duplicates: IndexVec::filled(0, session.replies().len()) };
+        let mut copies = Self {
+            counts: FxHashMap::default(),
+            duplicates: IndexVec::filled(None, session.replies().len()),
+        };
         for (reply, found) in session.replies().enumerated() {
-            // Most replies are in the conversation with all of their lines.
             if found.entries.iter().all(|&idx| members[idx]) {
                 continue;
             }
+            copies.duplicates[reply] = Some(0);
             for &idx in &found.entries {
                 if let Some(said) = raw_content(session, idx) {
                     copies.counts.entry((reply, said)).or_default().0 += 1;
@@ -73,13 +76,15 @@ impl<'s> ReplyCopies<'s> {
 
     /// Records that a line became a member.
     fn add_member(&mut self, session: &'s Session, idx: EntryIndex) {
-        let Some((reply, said)) = session.reply_of(idx).zip(raw_content(session, idx)) else { return };
+        let Some(reply) = session.reply_of(idx) else { return };
+        let Some(duplicates) = &mut self.duplicates[reply] else { return };
+        let Some(said) = raw_content(session, idx) else { return };
         let Some((lines, joined)) = self.counts.get_mut(&(reply, said)) else { return };
         *joined += 1;
         if *joined == 1 {
-            self.duplicates[reply] += *lines - 1;
+            *duplicates += *lines - 1;
         } else {
-            self.duplicates[reply] = self.duplicates[reply].saturating_sub(1);
+            *duplicates = duplicates.saturating_sub(1);
         }
     }
 
@@ -92,7 +97,7 @@ impl<'s> ReplyCopies<'s> {
     /// Returns whether the reply of a line was written twice. Its unconnected lines then belong to the
     /// other copy.
     fn has_duplicates(&self, session: &Session, idx: EntryIndex) -> bool {
-        session.reply_of(idx).is_some_and(|reply| self.duplicates[reply] > 0)
+        session.reply_of(idx).and_then(|reply| self.duplicates[reply]).is_some_and(|count| count > 0)
     }
 }
 

@@ -273,7 +273,8 @@ pub(crate) fn recorded_turn_index(entry: &Entry, input: InputKind) -> Option<u64
     let can_open = !input.is_command_output()
         && !matches!(input, InputKind::ToolResult | InputKind::CompactSummary)
         && entry.kind() == Kind::User;
-    entry.lens::<User<'_>>().filter(|_| can_open)?.turn_position()?.turn_index()
+    // Most inputs are tool results, whose text need not be read.
+    can_open.then(|| entry.lens::<User<'_>>())??.turn_position()?.turn_index()
 }
 
 /// Returns whether an entry contains only editor context, images and documents, and no typed text.
