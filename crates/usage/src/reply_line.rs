@@ -217,10 +217,8 @@ impl<'a> LineValues<'a> {
         if kind.is_str("assistant") {
             return self.classify_reply(None);
         }
-        let data = self.data.filter(|data| data.is_object() && kind.is_str("progress"));
-        let inner = data.and_then(|data| data.get(key::MESSAGE)).filter(|inner| inner.is_object());
-        // Progress lines also repeat the prompts of a sub-agent, which are long; only replies are read.
-        match inner.filter(|inner| inner.get(key::TYPE).is_some_and(|kind| kind.is_str("assistant"))) {
+        let data = self.data.filter(|_| kind.is_str("progress"));
+        match data.and_then(repeated_reply) {
             Some(inner) => Self::from_object(|key| inner.get(key)).classify_reply(Some(&self)),
             None => LineClass::Other,
         }
@@ -259,6 +257,15 @@ impl<'a> LineValues<'a> {
             rare: more,
         })
     }
+}
+
+/// Returns the reply of a sub-agent that a progress line with this `data` repeats.
+///
+/// Progress lines also repeat the prompts and results of a sub-agent, which are long; only replies are read.
+pub(crate) fn repeated_reply(data: Json<'_>) -> Option<Json<'_>> {
+    let inner = Some(data).filter(|data| data.is_object())?.get(key::MESSAGE)?;
+    let is_reply = inner.is_object() && inner.get(key::TYPE).is_some_and(|kind| kind.is_str("assistant"));
+    is_reply.then_some(inner)
 }
 
 pub(crate) fn timestamp(json: Json<'_>) -> Option<Millis> {

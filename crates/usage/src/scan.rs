@@ -14,7 +14,7 @@ use crate::explain::RejectReason;
 use crate::figures::TokenCounts;
 use crate::name_table::{NameId, NameTable};
 use crate::reconcile::CostAccount;
-use crate::reply_line::{LineClass, LineOrigin, LineValues, RareValues, ReplyLine};
+use crate::reply_line::{LineClass, LineOrigin, LineValues, RareValues, ReplyLine, repeated_reply};
 use crate::scan_cache::ScanCache;
 use crate::window::LimitNotice;
 
@@ -247,7 +247,12 @@ impl UsageScan {
             self.head.lines += 1;
             self.head.done = self.out.first_at.is_some() || self.head.lines >= HEAD_LINES;
         }
-        if matches!(entry.kind(), Kind::Assistant | Kind::Progress) {
+        let is_reply = match entry.kind() {
+            Kind::Assistant => true,
+            Kind::Progress => entry.get(key::DATA).and_then(repeated_reply).is_some(),
+            _ => false,
+        };
+        if is_reply {
             let line = LogLine { bytes: entry.as_bytes(), ending: entry.ending(), at: entry.at() };
             self.add_line(LineValues::of(entry).classify(), &line, None);
         }
