@@ -9,21 +9,14 @@ use std::path::{Path, PathBuf};
 /// extensions added to an id.
 const MAX_ID_BYTES: usize = 200;
 
-/// The length of the longest name of a device on Windows.
-const MAX_DEVICE_NAME: usize = 7;
-
 /// Returns whether `text` is a plain file name on every operating system.
 ///
 /// These are not plain names: names that refer to another place (`..`, separators, drive letters, streams),
 /// device names on Windows, names that Windows changes (a trailing dot or space), names with control
 /// characters, and names that are too long.
 pub fn is_plain_name(text: &str) -> bool {
-    // Most names are uuids. They need no further checks, since device names are shorter.
-    let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    if (MAX_DEVICE_NAME + 1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_simple) {
-        return true;
-    }
-    let is_odd = |ch: char| ch.is_control() || "/\\:<>\"|?*".contains(ch);
+    let is_odd =
+        |ch: char| ch.is_control() || matches!(ch, '/' | '\\' | ':' | '<' | '>' | '"' | '|' | '?' | '*');
     !text.is_empty()
         && text.len() <= MAX_ID_BYTES
         && !text.contains(is_odd)
@@ -33,7 +26,12 @@ pub fn is_plain_name(text: &str) -> bool {
 
 /// Returns whether the name is a device on Windows, with any extension.
 fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let stem = name.split('.').next().unwrap_or_default().trim_end();
+    // No name of a device is longer.
+    if stem.len() > "CONOUT$".len() {
+        return false;
+    }
+    let stem = stem.to_ascii_uppercase();
     let port = |name: &str| {
         let mut digits = stem.strip_prefix(name).unwrap_or_default().chars();
         matches!((digits.next(), digits.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
