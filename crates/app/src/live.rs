@@ -14,7 +14,7 @@ use threadline_session::{
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
-    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, Spending, SpendingCounter,
+    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, LineNotesPart, Spending, SpendingCounter,
     TranscriptBuilder, TranscriptItem, TurnView, layout, layout_turns,
 };
 
@@ -24,7 +24,7 @@ use crate::inherited::OwnCalls;
 use crate::list::SessionSummary;
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange, strip_abridged_length};
 use crate::load::{agent, cwd, kept_output, live_at};
-use crate::page_layout::PageLayout;
+use crate::page_layout::{PageLayout, layout_memory};
 use crate::redaction::{DisplayRedaction, SessionMask};
 use crate::time::{millis, now};
 
@@ -33,6 +33,9 @@ const MAX_SHOWN_LINE: usize = 16 << 20;
 
 /// Maximum number of bytes of the lines that are joined into one diff.
 const MAX_EDITS: u64 = 64 << 20;
+
+/// Number of entries whose notes one thread computes at a time.
+const NOTED_AT_ONCE: usize = 1 << 10;
 
 /// Maximum depth of sub-agents that start sub-agents.
 const MAX_DEPTH: usize = 32;
@@ -112,6 +115,8 @@ pub struct LiveSession {
     is_checked: bool,
     version: u64,
     /// The layouts of this version that were requested.
+    layouts: HashMap<SessionSelector, Arc<Layout>>,
+    /// Those that were divided into the parts of a page.
     page_layouts: HashMap<SessionSelector, Arc<PageLayout>>,
     is_gone: bool,
     /// Whether a log was replaced since the session was opened.
@@ -185,6 +190,7 @@ impl LiveSession {
             findings: FindingSummary::default(),
             is_checked: false,
             version: 1,
+            layouts: HashMap::new(),
             page_layouts: HashMap::new(),
             is_gone: false,
             is_void: false,
@@ -252,7 +258,12 @@ impl LiveSession {
         let Some(mask) = self.mask.clone() else { return };
         if !self.is_learnt {
             let mut texts: Vec<String> = Vec::new();
-            layout.each_text(&mut |text| texts.push(text.clone()));
+            layout.each_text(&mut |text| {
+                let mut text = text.clone();
+                // The length is not in the logs, and would look like a part of a password.
+                strip_abridged_length(&mut text);
+                texts.push(text);
+            });
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let logs = self.agents.iter().map(|agent| &agent.log).chain([&self.main]);
             let logs: Vec<PathBuf> = logs.map(|log| log.path.clone()).collect();
@@ -319,6 +330,7 @@ impl LiveSession {
     /// Raises the version and discards what was computed from the previous one.
     fn mark_changed(&mut self) {
         self.version += 1;
+        self.layouts.clear();
         self.page_layouts.clear();
     }
 
@@ -335,8 +347,8 @@ impl LiveSession {
         // process has opened the session since.
         let is_live = self.is_live();
         let was_live = std::mem::replace(&mut self.was_live, is_live);
-        let is_running = self.page_layouts.values().any(|cached| cached.layout.has_running_calls());
-        let is_new = is_live && !was_live && !self.page_layouts.is_empty();
+        let is_running = self.layouts.values().any(|layout| layout.has_running_calls());
+        let is_new = is_live && !was_live && !self.layouts.is_empty();
         if is_new && !is_running || !is_live && is_running {
             self.mark_changed();
         }
@@ -391,18 +403,19 @@ impl LiveSession {
         for (agent, logged) in agents.iter_mut().zip(&self.agents) {
             agent.spawn.clone_from(&logged.spawn);
         }
-        // These three are independent: sub-agents inside the session's log, costs, and notes on its lines.
+        // These are independent: sub-agents inside the session's log, costs, the conversation, which every
+        // caller asks for next, and notes on its lines.
         let alone = SessionFamily::with_embedded(main, Vec::new(), EmbeddedAgents::default());
         let main = &alone.main;
         let (notes, counter, prices) = (&mut self.notes, &mut self.counter, &self.prices);
-        let count = || {
-            // Every caller asks for the conversation next.
-            main.thread();
-            counter.count(main, &agents, prices)
+        let note = || {
+            add_notes(notes, &alone);
+            notes.update_main(&alone);
         };
-        let (_, (inside, spending)) = rayon::join(
-            || notes.update_main(&alone),
-            || rayon::join(|| EmbeddedAgents::find(main, &agents), count),
+        // The notes are last, because the core that is done first can take a part of them.
+        let ((spending, ()), (inside, _)) = rayon::join(
+            || rayon::join(|| counter.count(main, &agents, prices), note),
+            || rayon::join(|| EmbeddedAgents::find(main, &agents), || main.thread()),
         );
         self.family = SessionFamily::with_embedded(alone.main, agents, inside);
         let mut spending = spending;
@@ -489,10 +502,14 @@ impl LiveSession {
     pub fn weight(&self) -> usize {
         // Sub-agents without a log share the texts of the session's own.
         let inside = self.family.embedded_agents();
+        let layout_memory = |(selector, layout): (&SessionSelector, &Arc<Layout>)| {
+            self.log(selector).map_or(0, |(log, _)| layout_memory(layout, log))
+        };
         self.main.weight
             + self.agents.iter().map(|agent| agent.log.weight).sum::<usize>()
             + inside.iter().map(|agent| agent.session.entries().len() * ENTRY).sum::<usize>()
             + self.notes.memory_use()
+            + self.layouts.iter().map(layout_memory).sum::<usize>()
             + self.page_layouts.values().map(|layout| layout.memory_size()).sum::<usize>()
     }
 
@@ -523,7 +540,7 @@ impl LiveSession {
     ///
     /// If there is no such conversation.
     pub fn layout(&mut self, selector: &SessionSelector) -> Result<Layout, LiveError> {
-        self.notes.update(&self.family);
+        self.update_notes();
         let agent = self.agent(selector)?;
         let session = self.family.session(agent);
         let on_line = |line: u64| session.entries().rfind_index(|entry| entry.at().line_no == line);
@@ -544,9 +561,28 @@ impl LiveSession {
         Ok(layout)
     }
 
+    fn update_notes(&mut self) {
+        add_notes(&mut self.notes, &self.family);
+        self.notes.update(&self.family);
+    }
+
     fn transcript_builder(&self) -> TranscriptBuilder<'_> {
         let builder = TranscriptBuilder::new(&self.family);
         TranscriptBuilder { spending: Some(&self.spending), live_at: live_at(&self.file), ..builder }
+    }
+
+    /// The structure of a conversation. It is cached until the session changes.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such conversation.
+    pub fn cached_layout(&mut self, selector: &SessionSelector) -> Result<Arc<Layout>, LiveError> {
+        if let Some(layout) = self.layouts.get(selector) {
+            return Ok(Arc::clone(layout));
+        }
+        let layout = Arc::new(self.layout(selector)?);
+        self.layouts.insert(selector.clone(), Arc::clone(&layout));
+        Ok(layout)
     }
 
     /// A conversation, divided into the parts of a page. It is cached until the session changes.
@@ -558,7 +594,7 @@ impl LiveSession {
         if let Some(layout) = self.page_layouts.get(selector) {
             return Ok(Arc::clone(layout));
         }
-        let layout = self.layout(selector)?;
+        let layout = self.cached_layout(selector)?;
         let (log, session) = self.log(selector)?;
         let layout = Arc::new(PageLayout::new(layout, session, log));
         self.page_layouts.insert(selector.clone(), Arc::clone(&layout));
@@ -570,7 +606,7 @@ impl LiveSession {
     ///
     /// Costs less than [`LiveSession::layout`] where few turns are wanted.
     pub fn layout_turns(&mut self, wanted: &mut dyn FnMut(&Turn) -> bool) -> Layout {
-        self.notes.update(&self.family);
+        self.update_notes();
         let builder = self.transcript_builder();
         let mut layout = layout_turns(builder, &self.notes, wanted);
         self.redact_layout(&mut layout);
@@ -694,6 +730,14 @@ impl LiveSession {
         (family.main, family.agents) = (main, agents);
         Ok(Some(family))
     }
+}
+
+/// Computes the notes of the entries that have none, on all cores.
+fn add_notes(notes: &mut LineNotes, family: &SessionFamily) {
+    let ranges = notes.missing_ranges(family, NOTED_AT_ONCE);
+    let parts: Vec<LineNotesPart> =
+        ranges.into_par_iter().map(|range| LineNotesPart::of(family, range)).collect();
+    parts.into_iter().for_each(|part| notes.append(part));
 }
 
 /// The lines of some spans of a conversation, whole.

@@ -3,6 +3,8 @@
 //! The end of a part depends only on the lines before it, so a growing session keeps all parts except the
 //! last ones.
 
+use std::sync::Arc;
+
 use threadline_session::{EntryIndex, Session};
 use threadline_view::{Layout, OutlinePart, PagePart, TurnView};
 
@@ -27,7 +29,7 @@ const OUTLINE_PART_TURNS: usize = 100;
 /// A conversation, divided into the parts of a page.
 pub struct PageLayout {
     /// The structure of the conversation.
-    pub layout: Layout,
+    pub layout: Arc<Layout>,
     /// The parts, in order, each with its ranges of turns.
     pub parts: Vec<(PagePart, Vec<TurnSpan>)>,
     /// The parts of the outline.
@@ -44,7 +46,7 @@ pub struct PageLayout {
 
 impl PageLayout {
     /// Splits the conversation with this structure. `session` and `log` are those that contain it.
-    pub(crate) fn new(layout: Layout, session: &Session, log: &LiveLog) -> Self {
+    pub(crate) fn new(layout: Arc<Layout>, session: &Session, log: &LiveLog) -> Self {
         let mut plan = Self {
             parts: Vec::new(),
             outline_parts: Vec::new(),
@@ -150,15 +152,17 @@ impl PageLayout {
         self.parts.iter().position(|(part, _)| part.name == name)
     }
 
-    /// Estimates the memory it uses.
+    /// Estimates the memory it uses, besides that of the layout.
     pub(crate) fn memory_size(&self) -> usize {
-        let entries: usize =
-            self.layout.turns.iter().map(|turn| turn.entries.capacity() * size_of::<EntryIndex>()).sum();
-        entries
-            + self.layout.turns.len() * 900
-            + self.parts.len() * 300
-            + (self.lines - self.skipped) as usize * 120
+        self.parts.len() * 300
     }
+}
+
+/// Estimates the memory that the layout of a log uses.
+pub(crate) fn layout_memory(layout: &Layout, log: &LiveLog) -> usize {
+    let entries: usize =
+        layout.turns.iter().map(|turn| turn.entries.capacity() * size_of::<EntryIndex>()).sum();
+    entries + layout.turns.len() * 900 + (log.n_lines() - log.skipped) as usize * 120
 }
 
 /// Returns a text that changes whenever the heading of a turn is rendered differently.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use threadline_store::SessionFile;
 use threadline_usage::PriceBook;
 
 use crate::config::App;
@@ -62,11 +63,11 @@ impl SessionCache {
         id: &str,
         run: impl FnOnce(&mut LiveSession) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        self.with_session(app, id, true, run)
+        self.with_session(app, id, None, true, run)
     }
 
-    /// Does the same for a caller that shows only layouts, and none of the lines. The first layout of a large
-    /// session with masked secrets then takes half the time.
+    /// Does the same for a session that was found before, and for a caller that shows only layouts, and none
+    /// of the lines. The first layout of a large session with masked secrets then takes half the time.
     ///
     /// # Errors
     ///
@@ -74,16 +75,17 @@ impl SessionCache {
     pub fn with_layouts<T: Send, E: From<AppError> + From<io::Error> + Send>(
         &self,
         app: &App,
-        id: &str,
+        file: &SessionFile,
         run: impl FnOnce(&mut LiveSession) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        self.with_session(app, id, false, run)
+        self.with_session(app, &file.id, Some(file), false, run)
     }
 
     fn with_session<T: Send, E: From<AppError> + From<io::Error> + Send>(
         &self,
         app: &App,
         id: &str,
+        file: Option<&SessionFile>,
         shows_lines: bool,
         run: impl FnOnce(&mut LiveSession) -> Result<T, E> + Send,
     ) -> Result<T, E> {
@@ -102,7 +104,7 @@ impl SessionCache {
                     self.run(|| live.learn_all())?;
                 }
             }
-            None => match self.open(app, id, shows_lines) {
+            None => match self.open(app, id, file, shows_lines) {
                 Ok(live) => *guard = Some(live),
                 Err(problem) => {
                     drop(guard);
@@ -123,9 +125,10 @@ impl SessionCache {
         &self,
         app: &App,
         id: &str,
+        file: Option<&SessionFile>,
         shows_lines: bool,
     ) -> Result<LiveSession, E> {
-        let file = app.session(id)?;
+        let file = file.map_or_else(|| app.session(id), |file| Ok(file.clone()))?;
         let length = std::fs::metadata(&file.path)?.len();
         let _reading = (length > LARGE_LOG).then(|| lock(&self.reading));
         // Evicts other sessions before this one is read.

@@ -56,8 +56,8 @@ fn agents(history: &History, session: &str, typed: &str) -> Result<Vec<String>, 
 fn turns(history: &History, session: &str, typed: &str) -> Result<Vec<String>, HistoryError> {
     let (file, _) = history.find(session)?;
     history.sessions.with(&history.app, &file.id, |live| {
-        let plan = live.page_layout(&SessionSelector::default()).map_err(|error: LiveError| error)?;
-        let numbers = (1..=plan.layout.turns.len()).map(|number| number.to_string());
+        let plan = live.cached_layout(&SessionSelector::default()).map_err(|error: LiveError| error)?;
+        let numbers = (1..=plan.turns.len()).map(|number| number.to_string());
         Ok(numbers.filter(|number| number.starts_with(typed)).collect())
     })
 }

@@ -211,7 +211,7 @@ fn masked_titles(home: &TestHome, id: &str) -> ([Vec<String>; 2], String) {
         let layout = live.page_layout(&selector).unwrap();
         Ok::<_, AppError>(layout.layout.turns.iter().map(|turn| turn.line.title.clone()).collect())
     };
-    let first = cache.with_layouts(&app, id, titles).unwrap();
+    let first = cache.with_layouts(&app, &app.session(id).unwrap(), titles).unwrap();
     let prompt = cache.with::<_, AppError>(&app, id, |live| {
         let layout = live.page_layout(&selector).unwrap();
         let turn = layout.layout.turns.last_index().unwrap();

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use threadline_app::{LiveSession, PageLayout, SessionFile, SessionSelector, TurnSpan};
+use threadline_app::{LiveSession, SessionFile, SessionSelector, TurnSpan};
 use threadline_session::TurnIndex;
 use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
@@ -156,7 +156,6 @@ pub(crate) fn read_session(
         (None, Some(_)) => SessionPart::Item,
         (None, None) => SessionPart::Outline,
     });
-    let id = file.id.to_string();
     let reader = SessionReader { history, request, file: &file, selector, max_tokens: arguments.max_tokens };
     let read = |live: &mut LiveSession| match part {
         SessionPart::Outline => reader.outline(live),
@@ -174,8 +173,8 @@ pub(crate) fn read_session(
         }
     };
     match part {
-        SessionPart::Outline => history.sessions.with_layouts(&history.app, &id, read),
-        _ => history.sessions.with(&history.app, &id, read),
+        SessionPart::Outline => history.sessions.with_layouts(&history.app, &file, read),
+        _ => history.sessions.with(&history.app, &file.id, read),
     }
 }
 
@@ -190,9 +189,9 @@ struct SessionReader<'a> {
 
 impl SessionReader<'_> {
     fn outline(&self, live: &mut LiveSession) -> Result<ToolAnswer<ReadAnswer>, HistoryError> {
-        let layout = live.page_layout(&self.selector)?;
+        let layout = live.cached_layout(&self.selector)?;
         let mut page = AnswerPage::new(self.max_tokens);
-        let turns = layout.layout.turns.as_slice();
+        let turns = layout.turns.as_slice();
         for (index, turn) in turns.iter().enumerate().skip(self.first_item()) {
             let (item, text) = self.outline_item(&turn.turn, &turn.line);
             if !page.push(index as u64, item, &text) {
@@ -240,10 +239,10 @@ impl SessionReader<'_> {
         range: TurnRange,
         level: DetailLevel,
     ) -> Result<ToolAnswer<ReadAnswer>, HistoryError> {
-        let layout = live.page_layout(&self.selector)?;
-        let count = layout.layout.turns.len();
-        let is_wanted = |turn: TurnIndex| range.contains(layout.layout.turns[turn].turn.number, count);
-        let wanted: Vec<TurnIndex> = layout.layout.turns.indices().filter(|turn| is_wanted(*turn)).collect();
+        let layout = live.cached_layout(&self.selector)?;
+        let count = layout.turns.len();
+        let is_wanted = |turn: TurnIndex| range.contains(layout.turns[turn].turn.number, count);
+        let wanted: Vec<TurnIndex> = layout.turns.indices().filter(|turn| is_wanted(*turn)).collect();
         if wanted.is_empty() {
             return Err(HistoryError::new(format!(
                 "no such turn: the conversation has {}",
@@ -254,8 +253,8 @@ impl SessionReader<'_> {
         // The first number of a place is that of the turn among the wanted ones, and that of the item in it.
         let (first_turn, first_item) = split_place(self.request.start.item);
         'turns: for (n, turn) in wanted.iter().enumerate().skip(first_turn) {
-            let items = self.items(live, &layout.layout, *turn, level)?;
-            let number = layout.layout.turns[*turn].turn.number;
+            let items = self.items(live, &layout, *turn, level)?;
+            let number = layout.turns[*turn].turn.number;
             let skipped = if n == first_turn { first_item } else { 0 };
             for (i, item) in items.iter().enumerate().skip(skipped) {
                 let text = ItemText::of(item, level);
@@ -317,12 +316,12 @@ impl SessionReader<'_> {
     fn item(mut self, live: &mut LiveSession, anchor: &str) -> Result<ToolAnswer<ReadAnswer>, HistoryError> {
         let line =
             anchor_line(anchor).ok_or_else(|| HistoryError::new(format!("`{anchor}` is not an anchor")))?;
-        let mut layout = live.page_layout(&self.selector)?;
+        let mut layout = live.cached_layout(&self.selector)?;
         let mut found = self.find_item(live, &layout, anchor, line)?;
         if found.is_none() {
             // It may be on an abandoned branch.
             self.selector.leaf = Some(line);
-            layout = live.page_layout(&self.selector)?;
+            layout = live.cached_layout(&self.selector)?;
             found = self.find_item(live, &layout, anchor, line)?;
         }
         let Some((turn, item)) = found else {
@@ -344,17 +343,17 @@ impl SessionReader<'_> {
     fn find_item(
         &self,
         live: &LiveSession,
-        layout: &PageLayout,
+        layout: &Layout,
         anchor: &str,
         line: u64,
     ) -> Result<Option<(usize, TranscriptItem)>, HistoryError> {
         let (_, session) = live.log(&self.selector)?;
-        for turn in layout.layout.turns.indices() {
-            let turn_layout = &layout.layout.turns[turn];
+        for turn in layout.turns.indices() {
+            let turn_layout = &layout.turns[turn];
             if !turn_layout.entries.iter().any(|idx| session.entries()[*idx].at().line_no == line) {
                 continue;
             }
-            let items = self.items(live, &layout.layout, turn, DetailLevel::Full)?;
+            let items = self.items(live, layout, turn, DetailLevel::Full)?;
             // A result is part of the item of its call, and a search finds it on a line of its own.
             let exact = items.iter().position(|item| item.anchor == anchor);
             let at = exact.or_else(|| items.iter().rposition(|item| item.line_no <= line));
@@ -367,7 +366,7 @@ impl SessionReader<'_> {
     }
 
     fn agents(&self, live: &mut LiveSession) -> Result<ToolAnswer<ReadAnswer>, HistoryError> {
-        let layout = live.page_layout(&self.selector)?;
+        let layout = live.cached_layout(&self.selector)?;
         let mut page = AnswerPage::new(self.max_tokens);
         for (index, agent) in live.family().agents.iter().enumerate().skip(self.first_item()) {
             let name = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or("sub-agent");
@@ -417,12 +416,12 @@ impl SessionReader<'_> {
     fn finish(
         &self,
         live: &LiveSession,
-        layout: &PageLayout,
+        layout: &Layout,
         part: SessionPart,
         page: AnswerPage<ReadItem>,
     ) -> ToolAnswer<ReadAnswer> {
         let notes = live.unread().iter().map(ToString::to_string).collect();
-        let header = &layout.layout.header;
+        let header = &layout.header;
         let (items, mut text, next) = page.finish();
         let end = AnswerEnd::new(self.request, next, notes, &mut text);
         let project = live.cwd().map(|cwd| threadline_entry::project_directory(&cwd).to_owned());
@@ -433,7 +432,7 @@ impl SessionReader<'_> {
             branch: header.git_branch.clone(),
             agent: self.selector.agent.clone(),
             part,
-            turns: layout.layout.turns.len() as u64,
+            turns: layout.turns.len() as u64,
             tool_calls: header.n_calls as u64,
             sub_agents: header.n_agents as u64,
             errors: header.errors as u64,
