@@ -1,6 +1,7 @@
 //! Numbers for ids, in the order in which they are first seen.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// The ids of one log after another. Adding one allocates nothing most of the time: a uuid is stored and
 /// compared as six words.
@@ -11,81 +12,100 @@ pub(crate) struct KeyTable {
     /// if there is none. The length is a power of two, and at most half of the slots are in use. The ids of
     /// slots with another hash are not compared, since most of them are not in the processor's cache.
     slots: Vec<(u32, u32)>,
-    /// Ids that cannot be packed.
-    long: FxHashMap<Box<[u8]>, usize>,
+    /// Ids that cannot be packed, and those for which no slot is free near the one that their hash selects:
+    /// the function is known, so the ids of a log may be chosen to have the same hash.
+    others: BTreeMap<Box<[u8]>, usize>,
 }
 
 /// The bytes of an id, then bytes that are not ASCII.
 type PackedId = [u64; 6];
 
-/// The place of an id that cannot be packed. It has no slot.
-const LONG: PackedId = [u64::MAX; 6];
+/// The place of an id without a slot.
+const OTHER: PackedId = [u64::MAX; 6];
 
 /// The number of slots for a log with few ids.
 const MIN_SLOTS: usize = 1 << 10;
 
+/// The number of slots that are searched for an id. Ids that were not chosen need a few dozen at most.
+const MAX_PROBES: usize = 256;
+
+/// The result of a search for an id in the slots.
+enum SlotSearch {
+    /// The id has this number.
+    Found(usize),
+    /// The id has no slot; this one is free.
+    Free(usize),
+    /// The id has no slot, and none is free.
+    Crowded,
+}
+
 impl KeyTable {
     /// Returns the number of an id, and whether it is new.
     pub(crate) fn add(&mut self, id: &[u8]) -> (usize, bool) {
-        let Some(key) = pack(id) else { return self.add_long(id) };
         if 2 * self.keys.len() >= self.slots.len() {
             self.grow();
         }
+        let Some(key) = pack(id) else { return self.add_other(id) };
         let hash = hash(&key);
         match self.find(&key, hash) {
-            Ok(number) => (number, false),
-            Err(slot) => {
+            SlotSearch::Found(number) => (number, false),
+            SlotSearch::Free(slot) if self.others.is_empty() || !self.others.contains_key(id) => {
                 let number = self.keys.len();
                 self.slots[slot] = (hash_part(hash), number as u32 + 1);
                 self.keys.push(key);
                 (number, true)
             }
+            SlotSearch::Free(_) | SlotSearch::Crowded => self.add_other(id),
         }
     }
 
     /// Returns the number of an id.
     pub(crate) fn get(&self, id: &[u8]) -> Option<usize> {
-        match pack(id) {
-            Some(_) if self.slots.is_empty() => None,
-            Some(key) => self.find(&key, hash(&key)).ok(),
-            None => self.long.get(id).copied(),
+        if let Some(key) = pack(id).filter(|_| !self.slots.is_empty())
+            && let SlotSearch::Found(number) = self.find(&key, hash(&key))
+        {
+            return Some(number);
         }
+        self.others.get(id).copied()
     }
 
     /// Removes all ids, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.slots.clear();
-        self.long.clear();
+        self.others.clear();
     }
 
-    /// Returns the number of an id, or the slot for it.
+    /// Searches the slots for an id.
     #[inline(always)]
-    fn find(&self, key: &PackedId, hash: u64) -> Result<usize, usize> {
+    fn find(&self, key: &PackedId, hash: u64) -> SlotSearch {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
-        loop {
+        for _ in 0..MAX_PROBES {
             let (part, number) = self.slots[slot];
             if number == 0 {
-                return Err(slot);
+                return SlotSearch::Free(slot);
             }
             let number = number as usize - 1;
             if part == hash_part(hash) && self.keys[number] == *key {
-                return Ok(number);
+                return SlotSearch::Found(number);
             }
             slot = (slot + 1) & mask;
         }
+        SlotSearch::Crowded
     }
 
     #[cold]
-    fn add_long(&mut self, id: &[u8]) -> (usize, bool) {
-        if let Some(&number) = self.long.get(id) {
-            return (number, false);
+    fn add_other(&mut self, id: &[u8]) -> (usize, bool) {
+        match self.others.entry(id.into()) {
+            Entry::Occupied(known) => (*known.get(), false),
+            Entry::Vacant(free) => {
+                let number = self.keys.len();
+                free.insert(number);
+                self.keys.push(OTHER);
+                (number, true)
+            }
         }
-        let number = self.keys.len();
-        self.keys.push(LONG);
-        self.long.insert(id.into(), number);
-        (number, true)
     }
 
     #[cold]
@@ -93,14 +113,19 @@ impl KeyTable {
         let n_slots = (2 * self.keys.len()).next_power_of_two().max(MIN_SLOTS / 2) * 2;
         self.slots.clear();
         self.slots.resize(n_slots, (0, 0));
-        let mask = n_slots - 1;
-        for (number, key) in self.keys.iter().enumerate().filter(|(_, key)| **key != LONG) {
-            let hash = hash(key);
-            let mut slot = hash as usize & mask;
-            while self.slots[slot].1 != 0 {
-                slot = (slot + 1) & mask;
+        for number in 0..self.keys.len() {
+            let key = self.keys[number];
+            if key == OTHER {
+                continue;
             }
-            self.slots[slot] = (hash_part(hash), number as u32 + 1);
+            let hash = hash(&key);
+            match self.find(&key, hash) {
+                SlotSearch::Free(slot) => self.slots[slot] = (hash_part(hash), number as u32 + 1),
+                SlotSearch::Found(_) | SlotSearch::Crowded => {
+                    self.others.insert(unpack(&key), number);
+                    self.keys[number] = OTHER;
+                }
+            }
         }
     }
 }
@@ -120,6 +145,12 @@ fn pack(id: &[u8]) -> Option<PackedId> {
     }
     let (words, _) = bytes.as_chunks::<8>();
     Some(std::array::from_fn(|n| u64::from_le_bytes(words[n])))
+}
+
+/// Returns the id that was packed.
+fn unpack(key: &PackedId) -> Box<[u8]> {
+    let bytes = key.iter().flat_map(|word| word.to_le_bytes());
+    bytes.take_while(u8::is_ascii).collect()
 }
 
 /// Returns the part of a hash that a slot contains. The other bits select the slot.
@@ -152,6 +183,36 @@ fn hash(key: &PackedId) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_with_like_hashes_are_found_in_few_steps() {
+        // The hashes of these ids select one of the first slots of every table.
+        let is_alike = |id: &String| pack(id.as_bytes()).is_some_and(|key| hash(&key) & 0x3fff < 4);
+        let ids: Vec<String> = (0..u64::MAX).map(|n| n.to_string()).filter(is_alike).take(2000).collect();
+        let mut table = KeyTable::default();
+        table.add(&[0; 50]);
+        for (number, id) in ids.iter().enumerate() {
+            assert_eq!(table.get(id.as_bytes()), None);
+            assert_eq!(table.add(id.as_bytes()), (number + 1, true));
+        }
+        assert!(table.others.len() > 1000);
+        assert_eq!((table.add(&[1; 50]), table.add(b"x")), ((2001, true), (2002, true)));
+        for (number, id) in ids.iter().enumerate() {
+            let id = id.as_bytes();
+            assert_eq!((table.get(id), table.add(id)), (Some(number + 1), (number + 1, false)));
+        }
+        table.clear();
+        assert_eq!((table.get(b"x"), table.add(b"x"), table.add(b"y")), (None, (0, true), (1, true)));
+    }
+
+    #[test]
+    fn ordinary_ids_have_slots() {
+        let mut table = KeyTable::default();
+        for number in 0..300_000_u64 {
+            table.add(format!("{number:08x}-0000-4000-8000-{:012x}", number * 7919).as_bytes());
+        }
+        assert!(table.others.is_empty());
+    }
 
     #[test]
     fn an_id_has_one_number() {
