@@ -577,6 +577,11 @@ impl Session {
         self.entries.indices().filter(|&idx| self.nodes[idx].in_tree && self.nodes[idx].parent.is_none())
     }
 
+    /// Returns the last reply with this message id.
+    pub fn find_reply(&self, id: &str) -> Option<ReplyIndex> {
+        self.reply_by_id.get(id, |reply| self.replies[reply].id.as_deref().unwrap_or_default())
+    }
+
     /// Returns the reply that an assistant entry is part of, as an index into [`Session::replies`].
     pub fn reply_of(&self, entry_idx: EntryIndex) -> Option<ReplyIndex> {
         self.nodes[entry_idx].reply

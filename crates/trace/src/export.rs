@@ -19,7 +19,7 @@ use crate::span::{SpanKind, TraceSpan};
 use crate::span_options::SpanOptions;
 use crate::spool;
 use crate::state::{ExportState, PendingAgent, StateDir};
-use crate::turn::{TurnSpanParent, spans_of, spans_of_agent, tool_span_id};
+use crate::turn::{SpanBatches, TurnSpanParent, emit_agent_spans, emit_spans, tool_span_id};
 use crate::turn_splitter::{LogOwner, TurnHeader, TurnPart, TurnProgress, TurnSplitter};
 
 /// Exports sessions to a receiver.
@@ -72,7 +72,7 @@ pub enum ExportError {
     Io(#[from] io::Error),
 }
 
-/// Spans are delivered when at least this many are buffered.
+/// Spans are delivered when at least this many are buffered. So a turn of very many calls needs little memory.
 const FLUSH_SPANS: usize = 512;
 /// Spans are also delivered when they take about this many bytes.
 const FLUSH_BYTES: usize = 3 << 20;
@@ -111,6 +111,7 @@ impl Exporter<'_> {
             next: state,
             spans: Vec::new(),
             buffered_bytes: 0,
+            failure: None,
             reached: None,
             sent_before_rewrite: BTreeSet::new(),
             last_before_rewrite: None,
@@ -143,12 +144,21 @@ struct SessionExport<'a> {
     spans: Vec<TraceSpan>,
     /// The approximate size of the buffered spans in bytes.
     buffered_bytes: usize,
+    /// Why spans of the current turn were not delivered. If they are in the spool, the rest of the turn is
+    /// added to it; otherwise, the rest is dropped.
+    failure: Option<FailedDelivery>,
     /// The end of the last turn added to the buffer.
     reached: Option<Position>,
     /// The keys of the turns sent before the log was rewritten, and the last of those turns.
     sent_before_rewrite: BTreeSet<String>,
     last_before_rewrite: Option<((TurnProgress, Option<Position>), String)>,
     exported: ExportSummary,
+}
+
+/// A failed delivery of spans of a turn that has more of them.
+struct FailedDelivery {
+    error: ExportError,
+    is_spooled: bool,
 }
 
 impl SessionExport<'_> {
@@ -246,20 +256,66 @@ impl SessionExport<'_> {
             let runs = self.agents.take(until)?;
             let main = std::mem::take(&mut piece.session);
             let (family, waiting) = self.family(&head, main, runs, &session);
-            let shape = self.exporter.shape.with_session_secrets(self.secrets.as_ref());
-            let spans = spans_of(&head, &family, &session, &mut self.sent, &shape);
-            self.buffered_bytes += spans.iter().map(TraceSpan::approximate_size).sum::<usize>();
-            self.spans.extend(spans);
+            self.build(|sent, shape, batches| emit_spans(&head, &family, &session, sent, shape, batches))?;
             self.next.pending.extend(waiting);
         }
         self.next.turns = head.number;
         self.next.set_last(continued, prompt_at, key);
         self.next.set_sent_replies(&self.sent);
         self.reached = Some(to);
-        if self.spans.len() >= FLUSH_SPANS || self.buffered_bytes >= FLUSH_BYTES {
+        if self.spans.len() >= FLUSH_SPANS || self.buffered_bytes >= FLUSH_BYTES || self.failure.is_some() {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Builds the spans of a turn or of a sub-agent. The last ones are added to the buffer; if there are very
+    /// many, the others are delivered at once.
+    ///
+    /// The progress does not include spans that are delivered before the end of their turn. If the export
+    /// stops before, they are sent again, with the same ids.
+    fn build(
+        &mut self,
+        emit: impl FnOnce(&mut SentReplies, &SpanOptions<'_>, SpanBatches<'_>),
+    ) -> Result<(), ExportError> {
+        let (mut sent, secrets) = (std::mem::take(&mut self.sent), self.secrets.take());
+        let shape = self.exporter.shape.with_session_secrets(secrets.as_ref());
+        let batches = SpanBatches {
+            max_spans: FLUSH_SPANS,
+            max_bytes: FLUSH_BYTES,
+            emit: &mut |spans| {
+                self.buffered_bytes += spans.iter().map(TraceSpan::approximate_size).sum::<usize>();
+                let is_large = spans.len() >= FLUSH_SPANS || self.buffered_bytes >= FLUSH_BYTES;
+                self.spans.extend(spans);
+                if is_large {
+                    self.deliver_part();
+                }
+            },
+        };
+        emit(&mut sent, &shape, batches);
+        (self.sent, self.secrets) = (sent, secrets);
+        match self.failure.take() {
+            Some(failure) if !failure.is_spooled => Err(failure.error),
+            failure => {
+                self.failure = failure;
+                Ok(())
+            }
+        }
+    }
+
+    /// Delivers the buffered spans before the end of their turn.
+    fn deliver_part(&mut self) {
+        let result = match self.failure.take() {
+            Some(failure) if !failure.is_spooled => {
+                self.spans.clear();
+                self.failure = Some(failure);
+                return;
+            }
+            Some(failure) => self.spool_more(failure),
+            None => self.deliver(),
+        };
+        self.buffered_bytes = 0;
+        self.failure = result.err();
     }
 
     /// Whether a turn sent before the log was rewritten has new replies. If so, the piece is reduced to its
@@ -352,8 +408,9 @@ impl SessionExport<'_> {
             let agents = runs.into_iter().map(|run| run.agent).collect();
             let family = SessionFamily::new(Session::new(), agents);
             let home = TurnSpanParent { session: pending.session.clone(), trace, number: pending.number };
-            let shape = self.exporter.shape.with_session_secrets(self.secrets.as_ref());
-            self.spans.extend(spans_of_agent(&family, &home, parent, &mut self.sent, &shape));
+            self.build(|sent, shape, batches| {
+                emit_agent_spans(&family, &home, parent, sent, shape, batches);
+            })?;
             self.next.agents.insert(file.id.clone(), to);
         }
         Ok(())
@@ -361,56 +418,82 @@ impl SessionExport<'_> {
 
     /// Delivers the buffered spans and saves the progress.
     fn flush(&mut self) -> Result<(), ExportError> {
-        let spans = std::mem::take(&mut self.spans);
         self.buffered_bytes = 0;
-        let count = spans.len() as u64;
-        let turns = spans.iter().filter(|span| span.kind == SpanKind::Turn).count();
         if let Some(at) = self.reached.take()
             && let Some(mark) = FileMark::of(&self.file.path, at)?
         {
             self.next.set_mark(mark);
             self.next.secrets.clone_from(&self.secret_lines);
         }
-        if count > 0 {
-            let kept = self.exporter.use_spool.then(|| spans.clone());
-            match self.exporter.receiver.receive(spans, self.exporter.tries, self.exporter.until) {
-                Ok(received) => {
-                    let taken = count.saturating_sub(received.refused);
-                    self.next.spans += taken;
-                    self.next.refused += received.refused;
-                    self.next.error.clone_from(&received.complaint);
-                    if taken > 0 {
-                        self.next.sent_at = Some(self.exporter.now);
-                        self.exported.turns += turns;
-                    }
-                    self.exported.spans += taken;
-                    self.exported.received.add(received);
+        let result = match self.failure.take() {
+            Some(failure) => self.spool_more(failure),
+            None => self.deliver(),
+        };
+        match result {
+            Ok(()) => self.save(),
+            Err(failure) => {
+                if failure.is_spooled {
+                    self.save()?;
                 }
-                Err(undelivered) => return self.spool_spans(kept, undelivered),
+                Err(failure.error)
             }
         }
-        self.save()
     }
 
-    /// Writes undelivered spans to the spool, so that they survive the deletion of the log. Returns the
-    /// delivery error in any case.
-    fn spool_spans(
-        &mut self,
-        spans: Option<Vec<TraceSpan>>,
-        undelivered: DeliveryError,
-    ) -> Result<(), ExportError> {
+    /// Delivers the buffered spans. If the receiver does not accept them, they go to the spool.
+    fn deliver(&mut self) -> Result<(), FailedDelivery> {
+        let spans = std::mem::take(&mut self.spans);
+        let count = spans.len() as u64;
+        if count == 0 {
+            return Ok(());
+        }
+        let turns = spans.iter().filter(|span| span.kind == SpanKind::Turn).count();
+        let kept = self.exporter.use_spool.then(|| spans.clone());
+        match self.exporter.receiver.receive(spans, self.exporter.tries, self.exporter.until) {
+            Ok(received) => {
+                let taken = count.saturating_sub(received.refused);
+                self.next.spans += taken;
+                self.next.refused += received.refused;
+                self.next.error.clone_from(&received.complaint);
+                if taken > 0 {
+                    self.next.sent_at = Some(self.exporter.now);
+                    self.exported.turns += turns;
+                }
+                self.exported.spans += taken;
+                self.exported.received.add(received);
+                Ok(())
+            }
+            Err(undelivered) => {
+                self.next.error = Some(undelivered.why.clone());
+                Err(self.spool(kept, undelivered.into()))
+            }
+        }
+    }
+
+    /// Adds the buffered spans to the spool that contains the spans before them.
+    fn spool_more(&mut self, failure: FailedDelivery) -> Result<(), FailedDelivery> {
+        let spans = std::mem::take(&mut self.spans);
+        match spans.is_empty() {
+            true => Err(failure),
+            false => Err(self.spool(Some(spans), failure.error)),
+        }
+    }
+
+    /// Writes undelivered spans to the spool, so that they survive the deletion of the log.
+    fn spool(&mut self, spans: Option<Vec<TraceSpan>>, error: ExportError) -> FailedDelivery {
         let (Some(spans), Some(states)) = (spans, self.exporter.states) else {
-            return Err(undelivered.into());
+            return FailedDelivery { error, is_spooled: false };
         };
         let count = spans.len() as u64;
-        let Some(spooled) = spool::store_spans(states, &self.key, &self.next, spans)? else {
-            return Err(undelivered.into());
-        };
-        self.next.spool.push(spooled);
-        self.next.error = Some(undelivered.why.clone());
-        self.exported.spooled += count;
-        self.save()?;
-        Err(undelivered.into())
+        match spool::store_spans(states, &self.key, &self.next, spans) {
+            Ok(Some(spooled)) => {
+                self.next.spool.push(spooled);
+                self.exported.spooled += count;
+                FailedDelivery { error, is_spooled: true }
+            }
+            Ok(None) => FailedDelivery { error, is_spooled: false },
+            Err(unwritten) => FailedDelivery { error: unwritten.into(), is_spooled: false },
+        }
     }
 
     fn save(&mut self) -> Result<(), ExportError> {

@@ -1,5 +1,6 @@
 //! A generation: one message of a model with its usage.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use threadline_entry::lens::Assistant;
@@ -36,11 +37,14 @@ pub(crate) struct Generation<'s> {
 
 /// The content of a reply, as far as the policy allows it to be sent.
 #[derive(Default)]
-pub(crate) struct ReplyContent {
+pub(crate) struct ReplyContent<'s> {
     pub(crate) text: Option<String>,
     thinking: String,
-    calls: Vec<(String, String)>,
+    calls: Vec<CalledTool<'s>>,
 }
+
+/// The id and the tool of a call.
+pub(crate) type CalledTool<'s> = (Cow<'s, str>, Cow<'s, str>);
 
 impl<'s> Generation<'s> {
     /// Returns the key of a reply: its message id. If a gateway made the id up, or there is none, the request
@@ -107,7 +111,7 @@ impl<'s> Generation<'s> {
     }
 
     /// Returns the content of the reply, as far as it may be sent.
-    pub(crate) fn content(&self, shape: &SpanOptions<'_>) -> ReplyContent {
+    pub(crate) fn content(&self, shape: &SpanOptions<'_>) -> ReplyContent<'s> {
         let mut said = ReplyContent::default();
         if !shape.has_content() {
             return said;
@@ -120,8 +124,7 @@ impl<'s> Generation<'s> {
             } else if block.is(value::THINKING) {
                 thoughts.extend(block.thinking().filter(|text| !text.is_empty()));
             } else if block.is(value::TOOL_USE) {
-                let text = |text: Option<std::borrow::Cow<'_, str>>| text.unwrap_or_default().into_owned();
-                said.calls.push((text(block.id()), text(block.name())));
+                said.calls.push((block.id().unwrap_or_default(), block.name().unwrap_or_default()));
             }
         }
         said.text = Some(texts.join("\n")).filter(|text| !text.is_empty()).and_then(|text| shape.text(&text));
@@ -134,7 +137,7 @@ impl<'s> Generation<'s> {
         &self,
         builder: &SpanBuilder<'_, '_>,
         id: SpanId,
-        said: &ReplyContent,
+        said: &ReplyContent<'_>,
         (input, calls): (Option<&str>, usize),
     ) -> Vec<TraceSpan> {
         let shape = builder.shape;

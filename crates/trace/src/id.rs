@@ -40,7 +40,7 @@ impl SpanId {
 }
 
 /// Returns the first bytes of a hash over the parts. Lengths are included: `ab`, `c` differs from `a`, `bc`.
-fn hash<const N: usize>(parts: &[&str]) -> [u8; N] {
+pub(crate) fn hash<const N: usize>(parts: &[&str]) -> [u8; N] {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());

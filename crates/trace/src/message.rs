@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::generation::CalledTool;
 use crate::span_options::quote;
 use threadline_entry::value;
 
@@ -11,17 +12,17 @@ pub(crate) fn plain(role: &str, text: &str) -> String {
 }
 
 /// Returns a reply in the same form, with thinking and tool calls.
-pub(crate) fn plain_reply(text: &str, thinking: &str, calls: &[(String, String)]) -> String {
+pub(crate) fn plain_reply(text: &str, thinking: &str, calls: &[CalledTool<'_>]) -> String {
     let mut out = format!("{{\"role\":\"assistant\",\"content\":{}", quote(text));
     if !thinking.is_empty() {
         let _ = write!(out, ",\"thinking\":{}", quote(thinking));
     }
+    for (n, (id, name)) in calls.iter().enumerate() {
+        out.push_str(if n == 0 { ",\"tool_calls\":[" } else { "," });
+        let _ = write!(out, "{{\"id\":{},\"name\":{}}}", quote(id), quote(name));
+    }
     if !calls.is_empty() {
-        let calls: Vec<String> = calls
-            .iter()
-            .map(|(id, name)| format!("{{\"id\":{},\"name\":{}}}", quote(id), quote(name)))
-            .collect();
-        let _ = write!(out, ",\"tool_calls\":[{}]", calls.join(","));
+        out.push(']');
     }
     out.push('}');
     out
@@ -36,18 +37,21 @@ pub(crate) fn parts(role: &str, text: &str) -> String {
 pub(crate) fn parts_reply(
     text: &str,
     thinking: &str,
-    calls: &[(String, String)],
+    calls: &[CalledTool<'_>],
     finish: Option<&str>,
 ) -> String {
-    let mut parts = Vec::new();
-    if !thinking.is_empty() {
-        parts.push(format!("{{\"type\":\"reasoning\",\"content\":{}}}", quote(thinking)));
-    }
-    if !text.is_empty() {
-        parts.push(format!("{{\"type\":\"text\",\"content\":{}}}", quote(text)));
+    let mut out = "[{\"role\":\"assistant\",\"parts\":[".to_owned();
+    let mut comma = "";
+    for (kind, text) in [("reasoning", thinking), ("text", text)] {
+        if !text.is_empty() {
+            let _ = write!(out, "{comma}{{\"type\":\"{kind}\",\"content\":{}}}", quote(text));
+            comma = ",";
+        }
     }
     for (id, name) in calls {
-        parts.push(format!("{{\"type\":\"tool_call\",\"id\":{},\"name\":{}}}", quote(id), quote(name)));
+        let (id, name) = (quote(id), quote(name));
+        let _ = write!(out, "{comma}{{\"type\":\"tool_call\",\"id\":{id},\"name\":{name}}}");
+        comma = ",";
     }
     let finish = match finish {
         Some(value::TOOL_USE) => "tool_call",
@@ -55,5 +59,6 @@ pub(crate) fn parts_reply(
         Some("refusal") => "content_filter",
         _ => "stop",
     };
-    format!("[{{\"role\":\"assistant\",\"parts\":[{}],\"finish_reason\":\"{finish}\"}}]", parts.join(","))
+    let _ = write!(out, "],\"finish_reason\":\"{finish}\"}}]");
+    out
 }

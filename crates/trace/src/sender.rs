@@ -278,6 +278,38 @@ fn host(url: &str) -> &str {
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
+/// Passes spans to a function instead of sending them.
+pub struct SpanVisitor<F>(Mutex<F>);
+
+impl<F: FnMut(TraceSpan) + Send> SpanVisitor<F> {
+    /// Creates a receiver that calls `visit` with each span.
+    pub fn new(visit: F) -> Self {
+        Self(Mutex::new(visit))
+    }
+}
+
+impl<F: FnMut(TraceSpan) + Send> SpanReceiver for SpanVisitor<F> {
+    fn receive(
+        &self,
+        spans: Vec<TraceSpan>,
+        _: u32,
+        _: Option<Instant>,
+    ) -> Result<DeliverySummary, DeliveryError> {
+        let mut visit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spans.into_iter().for_each(&mut *visit);
+        Ok(DeliverySummary { requests: 1, ..DeliverySummary::default() })
+    }
+
+    fn receive_encoded(
+        &self,
+        _: Vec<Wire>,
+        _: u32,
+        _: Option<Instant>,
+    ) -> Result<DeliverySummary, DeliveryError> {
+        Ok(DeliverySummary::default())
+    }
+}
+
 /// Collects spans in memory instead of sending them.
 #[derive(Debug, Default)]
 pub struct SpanCollector(Mutex<Vec<TraceSpan>>);

@@ -4,7 +4,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_usage::TokenCounts;
 
-use crate::id::TraceId;
+use crate::id::{self, TraceId};
 
 /// The replies and tool calls already sent.
 ///
@@ -13,7 +13,8 @@ use crate::id::TraceId;
 #[derive(Clone, Debug, Default)]
 pub struct SentReplies {
     replies: FxHashMap<Box<str>, ToldReply>,
-    calls: FxHashSet<(Box<str>, Box<str>)>,
+    /// The digests of the calls, of which a session may have very many.
+    calls: FxHashSet<[u8; 16]>,
     /// The id of the last reply sent.
     last: Option<Box<str>>,
 }
@@ -65,11 +66,11 @@ impl SentReplies {
 
     /// Whether a tool call of a reply was sent.
     pub(crate) fn has_call(&self, reply: &str, call: &str) -> bool {
-        self.calls.contains(&(reply.into(), call.into()))
+        self.calls.contains(&id::hash(&[reply, call]))
     }
 
     pub(crate) fn add_call(&mut self, reply: &str, call: &str) {
-        self.calls.insert((reply.into(), call.into()));
+        self.calls.insert(id::hash(&[reply, call]));
     }
 }
 

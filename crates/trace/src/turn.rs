@@ -40,13 +40,45 @@ pub fn spans_of(
     sent: &mut SentReplies,
     shape: &SpanOptions<'_>,
 ) -> Vec<TraceSpan> {
+    let mut all = Vec::new();
+    let emit = &mut |mut spans| all.append(&mut spans);
+    let batches = SpanBatches { max_spans: usize::MAX, max_bytes: usize::MAX, emit };
+    emit_spans(head, family, session, sent, shape, batches);
+    all
+}
+
+/// Where the spans of a turn go.
+pub(crate) struct SpanBatches<'e> {
+    /// A turn with at least this many spans, or of about this many bytes, is emitted in several batches. The
+    /// spans of the turn and of sub-agents may then follow those below them.
+    pub(crate) max_spans: usize,
+    pub(crate) max_bytes: usize,
+    /// Takes a batch of spans.
+    pub(crate) emit: &'e mut dyn FnMut(Vec<TraceSpan>),
+}
+
+impl SpanBatches<'_> {
+    fn reborrow(&mut self) -> SpanBatches<'_> {
+        SpanBatches { max_spans: self.max_spans, max_bytes: self.max_bytes, emit: &mut *self.emit }
+    }
+}
+
+/// Emits the spans of a turn, as [`spans_of`] returns them.
+pub(crate) fn emit_spans(
+    head: &TurnHeader,
+    family: &SessionFamily,
+    session: &str,
+    sent: &mut SentReplies,
+    shape: &SpanOptions<'_>,
+    mut batches: SpanBatches<'_>,
+) {
     if !head.is_exportable {
-        return Vec::new();
+        return;
     }
     let home = TurnSpanParent { session: session.to_owned(), trace: head.trace, number: head.number };
     let known = shape.find_turn_secrets(family);
     let shape = &shape.with_turn_secrets(known.as_ref());
-    let mut builder = SpanBuilder::new(&home, shape, sent);
+    let mut builder = SpanBuilder::new(&home, shape, sent, batches.reborrow());
     let root = home.trace.span(&["turn"]);
     let prompt = family.main.entries().first().filter(|_| head.has_prompt);
     let input = prompt.and_then(|prompt| prompt_text(prompt, shape));
@@ -57,31 +89,32 @@ pub fn spans_of(
         builder.agent(family, agent, root);
     }
     // The turn was written out again and has nothing new.
-    if builder.spans.is_empty() && builder.has_duplicates {
-        return Vec::new();
+    if builder.is_empty() && builder.has_duplicates {
+        return;
     }
     if !head.has_more {
         let span = builder.root(head, &family.main, root, input, walked);
-        builder.spans.insert(0, span);
+        builder.insert(0, span);
     }
-    builder.finish()
+    builder.emit();
 }
 
-/// Returns the spans of a sub-agent of a turn that was sent before, below the span `parent`.
-pub fn spans_of_agent(
+/// Emits the spans of a sub-agent of a turn that was sent before, below the span `parent`.
+pub(crate) fn emit_agent_spans(
     family: &SessionFamily,
     home: &TurnSpanParent,
     parent: SpanId,
     sent: &mut SentReplies,
     shape: &SpanOptions<'_>,
-) -> Vec<TraceSpan> {
+    mut batches: SpanBatches<'_>,
+) {
     let known = shape.find_turn_secrets(family);
     let shape = &shape.with_turn_secrets(known.as_ref());
-    let mut builder = SpanBuilder::new(home, shape, sent);
+    let mut builder = SpanBuilder::new(home, shape, sent, batches.reborrow());
     for agent in family.agents.indices() {
         builder.agent(family, agent, parent);
     }
-    builder.finish()
+    builder.emit();
 }
 
 /// Returns the id of the span for a tool call.
@@ -108,7 +141,12 @@ pub(crate) struct SpanBuilder<'a, 'b> {
     trace_name: String,
     pub(crate) shape: &'a SpanOptions<'b>,
     sent: &'a mut SentReplies,
+    batches: SpanBatches<'a>,
+    /// The spans that were not emitted yet, and the number of those that were.
     spans: Vec<TraceSpan>,
+    n_emitted: usize,
+    /// The size of `spans` in bytes, approximately.
+    n_bytes: usize,
     /// Whether something was skipped because it was sent before.
     has_duplicates: bool,
     /// Indices of sub-agents that have a span.
@@ -120,16 +158,23 @@ pub(crate) struct SpanBuilder<'a, 'b> {
 }
 
 impl<'a, 'b> SpanBuilder<'a, 'b> {
-    fn new(home: &'a TurnSpanParent, shape: &'a SpanOptions<'b>, sent: &'a mut SentReplies) -> Self {
+    fn new(
+        home: &'a TurnSpanParent,
+        shape: &'a SpanOptions<'b>,
+        sent: &'a mut SentReplies,
+        batches: SpanBatches<'a>,
+    ) -> Self {
         let trace_name = format!("Turn {}", home.number);
-        let spans = Vec::new();
         let (placed, replies, agents) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
         Self {
             home,
             trace_name,
             shape,
             sent,
-            spans,
+            batches,
+            spans: Vec::new(),
+            n_emitted: 0,
+            n_bytes: 0,
             has_duplicates: false,
             agents_with_span: placed,
             replies_with_span: replies,
@@ -137,10 +182,32 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         }
     }
 
-    /// Returns the spans after redacting every string in them.
-    fn finish(mut self) -> Vec<TraceSpan> {
-        self.shape.redact_spans(&mut self.spans);
-        self.spans
+    /// Whether there are no spans.
+    fn is_empty(&self) -> bool {
+        self.n_emitted == 0 && self.spans.is_empty()
+    }
+
+    /// Returns the number of spans.
+    fn len(&self) -> usize {
+        self.n_emitted + self.spans.len()
+    }
+
+    /// Adds a span at an index, or as the first one that was not emitted.
+    fn insert(&mut self, index: usize, span: TraceSpan) {
+        self.n_bytes += span.approximate_size();
+        self.spans.insert(index.saturating_sub(self.n_emitted), span);
+        if self.spans.len() >= self.batches.max_spans || self.n_bytes >= self.batches.max_bytes {
+            self.emit();
+        }
+    }
+
+    /// Emits the spans, after redacting every string in them.
+    fn emit(&mut self) {
+        let mut spans = std::mem::take(&mut self.spans);
+        self.n_emitted += spans.len();
+        self.n_bytes = 0;
+        self.shape.redact_spans(&mut spans);
+        (self.batches.emit)(spans);
     }
 
     /// Creates a span with the attributes that all spans have.
@@ -338,7 +405,9 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         for span in &mut spans {
             span.parent = span.parent.or(Some(parent));
         }
-        self.spans.append(&mut spans);
+        for span in spans {
+            self.insert(self.len(), span);
+        }
         text
     }
 
@@ -354,7 +423,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         let id = tool_span_id(self.home.trace, call, session);
         let parent = self.home.trace.span(&["reply", &key]);
         let span = self.tool(session, call, id, parent);
-        self.spans.push(span);
+        self.insert(self.len(), span);
         for agent in family.spawned_by(owner, &call.id).collect::<Vec<_>>() {
             self.agent(family, agent, id);
         }
@@ -411,7 +480,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         }
         let input = prompt_text(&session.entries()[first], self.shape)
             .filter(|_| session.entries()[first].kind() == Kind::User);
-        let at = self.spans.len();
+        let at = self.len();
         let walked = self.walk(family, Some(agent), id, start, input.as_deref());
         let asked = || requested_agent_type(family, found);
         let called = found
@@ -429,7 +498,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         self.set_messages(&mut span, input.as_deref(), walked.output.as_deref());
         span.events = walked.events;
         self.mark_failed(&mut span, walked.error);
-        self.spans.insert(at, span);
+        self.insert(at, span);
     }
 }
 

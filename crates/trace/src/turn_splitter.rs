@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::{Entry, Finding, Kind, Millis, Position, value};
-use threadline_session::{EntryIndex, InputKind, Round, Session, Turn};
+use threadline_session::{CallIndex, EntryIndex, IndexRange, InputKind, Round, Session, Turn};
 
 use crate::id::TraceId;
 
@@ -65,6 +65,8 @@ pub struct TurnSplitter {
     limit: u64,
     /// The id of the last reply of the previous turn.
     previous_reply: Option<String>,
+    /// All calls of the current turn before this one have a result.
+    first_pending: CallIndex,
 }
 
 /// The number of hexadecimal digits in a turn key: enough to be unique within one session.
@@ -77,7 +79,8 @@ impl TurnSplitter {
     /// Creates a cutter for a log of which `number` turns were read before.
     pub fn new(whose: LogOwner, number: usize) -> Self {
         let limit = if whose == LogOwner::Agent { u64::MAX } else { MAX_PART_BYTES };
-        Self { owner: whose, number, current: None, limit, previous_reply: None }
+        let first_pending = CallIndex::FIRST;
+        Self { owner: whose, number, current: None, limit, previous_reply: None, first_pending }
     }
 
     /// Creates a cutter that continues a turn whose beginning was read before. `prompt` is the first line of
@@ -105,7 +108,7 @@ impl TurnSplitter {
             from: at,
             to: at,
         };
-        Self { owner: whose, number, current: Some(piece), limit: MAX_PART_BYTES, previous_reply: None }
+        Self { current: Some(piece), limit: MAX_PART_BYTES, ..Self::new(whose, number) }
     }
 
     /// Sets the id of the last reply read before.
@@ -171,6 +174,7 @@ impl TurnSplitter {
     }
 
     fn begin(&mut self, at: Position, prompt_at: Option<Position>) {
+        self.first_pending = CallIndex::FIRST;
         self.current = Some(TurnPart {
             session: Session::new(),
             owner: self.owner,
@@ -198,7 +202,7 @@ impl TurnSplitter {
 
     /// Whether the current piece has reached the size limit and `entry` begins a new reply, with no tool call
     /// pending.
-    fn should_split(&self, at: Position, entry: &Entry) -> bool {
+    fn should_split(&mut self, at: Position, entry: &Entry) -> bool {
         let Some(piece) = &self.current else { return false };
         if at.byte_offset - piece.from.byte_offset < self.limit
             || entry.is_sidechain() != (self.owner == LogOwner::Agent)
@@ -206,8 +210,19 @@ impl TurnSplitter {
             return false;
         }
         let id = entry.message().and_then(|message| message.id());
-        let known = piece.session.replies().iter().rev().any(|reply| reply.id.as_deref() == id.as_deref());
-        !known && piece.has_reply() && piece.session.tool_calls().iter().all(|call| !call.results.is_empty())
+        let is_known = match id.as_deref() {
+            Some(id) => piece.session.find_reply(id).is_some(),
+            None => piece.session.replies().iter().rev().any(|reply| reply.id.is_none()),
+        };
+        if is_known || !piece.has_reply() {
+            return false;
+        }
+        // A result is never lost, so that no call is examined twice.
+        let calls = piece.session.tool_calls();
+        let pending =
+            (self.first_pending..calls.end()).indices().find(|&call| calls[call].results.is_empty());
+        self.first_pending = pending.unwrap_or(calls.end());
+        pending.is_none()
     }
 
     /// Returns a part of the current turn and continues with the rest.

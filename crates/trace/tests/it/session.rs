@@ -336,6 +336,53 @@ fn a_request_that_is_too_large_is_split() {
     assert_eq!(world.receiver.ids().len(), 78);
 }
 
+/// Returns a turn of 1202 spans: 601 replies, 600 calls, and the turn itself.
+fn long_turn() -> String {
+    let mut log = "u1 user \"one\"\n".to_owned();
+    let mut parent = "u1".to_owned();
+    for n in 0..600 {
+        log += &format!("a{n} <- {parent} reply msg_{n} tool t{n} Bash {{\"command\":\"true\"}}\n");
+        log += &format!("r{n} <- a{n} result t{n} \"out\"\n");
+        parent = format!("r{n}");
+    }
+    log + &format!("z <- {parent} reply msg_z text \"done\"\n")
+}
+
+#[test]
+fn a_turn_of_very_many_spans_is_delivered_in_parts() {
+    let world = TraceFixture::new();
+    let path = world.home.session("s", &long_turn());
+    let sent = world.send(&path).unwrap();
+    assert_eq!((sent.spans, sent.turns, sent.received.requests), (1202, 1, 3));
+    assert_eq!(world.receiver.ids().len(), 1202);
+    assert_eq!(world.send(&path).unwrap().spans, 0);
+}
+
+#[test]
+fn a_failure_within_a_turn_loses_no_span() {
+    for (fail_at, use_spool) in [0, 1, 2].into_iter().flat_map(|at| [(at, true), (at, false)]) {
+        let world = TraceFixture::new();
+        let path = world.home.session("s", &long_turn());
+        let mut n_requests = 0;
+        world.receiver.set_faults(move || {
+            n_requests += 1;
+            if n_requests > fail_at { Fault::Status(503) } else { Fault::None }
+        });
+        let exporter = Exporter { use_spool, ..world.exporter() };
+        exporter.session(&SessionFile::at(&path), Vec::new(), false).unwrap_err();
+        let state = world.states.load(&session_uuid("s"));
+        assert_eq!((state.turns > 0, state.spool.is_empty()), (use_spool, !use_spool), "{fail_at}");
+        world.receiver.set_faults(|| Fault::None);
+        if use_spool {
+            // All that was not delivered is in the spool.
+            fs::write(&path, "").unwrap();
+        }
+        let sent = world.send(&path).unwrap();
+        assert_eq!(sent.turns, 1, "{fail_at} {use_spool}");
+        assert_eq!(world.receiver.ids().len(), 1202, "{fail_at} {use_spool}");
+    }
+}
+
 #[test]
 fn a_span_that_is_never_accepted_is_counted_and_reported() {
     let world = TraceFixture::new();

@@ -9,13 +9,13 @@ use rayon::prelude::*;
 use threadline_app::time::start_of;
 use threadline_store::{FolderAgents, SessionFile};
 use threadline_trace::{
-    DeliverySummary, Dialect, ExportError, ExportSummary, Exporter, HttpSender, SpanCollector, StateDir,
+    DeliverySummary, Dialect, ExportError, ExportSummary, Exporter, HttpSender, SpanVisitor, StateDir,
 };
 use threadline_view::humanize::plural;
 use threadline_view::wire::PushObject;
 
 use super::config::{PresetName, ReceiverArgs, SpanArgs, SpanSettings, TraceVariables, state_root};
-use super::tree;
+use super::tree::{self, SpanRows};
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
@@ -130,10 +130,11 @@ fn show_spans(
     let folders = AgentFolders::of(files);
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     for (file, is_over) in files {
-        let collector = SpanCollector::default();
+        let mut spans = SpanRows::default();
+        let receiver = SpanVisitor::new(|span| spans.add(span));
         let exporter = Exporter {
             shape: wardrobe.span_options(dialect),
-            receiver: &collector,
+            receiver: &receiver,
             states: None,
             use_spool: false,
             tries: 1,
@@ -141,13 +142,12 @@ fn show_spans(
             now: now.as_millisecond(),
         };
         exporter.session(file, folders.agents(file), *is_over).map_err(|error| export_error(file, &error))?;
-        let spans = collector.take();
         if cx.json {
-            for span in &spans {
+            for (span, _) in spans.in_order() {
                 answer.json(&tree::span_object(&file.id, span))?;
             }
         } else {
-            answer.text(&tree::render(&file.id, &spans))?;
+            tree::render(&file.id, &spans, &mut |line| answer.text(line))?;
         }
     }
     answer.finish()?;

@@ -2,16 +2,125 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use threadline_entry::Millis;
 use threadline_term::{TermText, text};
-use threadline_trace::{SpanId, SpanKind, TraceSpan};
-use threadline_usage::Money;
+use threadline_trace::{SpanId, SpanKind, TraceId, TraceSpan};
+use threadline_usage::{Money, TokenCounts};
 use threadline_view::humanize::plural;
 use threadline_view::wire::{SpanObject, TokensObject};
 
+/// The part of a span that is shown. A session may have very many, and their attributes are large.
+pub(super) struct SpanRow {
+    trace: TraceId,
+    id: SpanId,
+    parent: Option<SpanId>,
+    kind: SpanKind,
+    name: Arc<str>,
+    start: Millis,
+    end: Millis,
+    error: Option<Box<str>>,
+    events: Box<[&'static str]>,
+    usage: Option<Box<(TokenCounts, Option<Money>)>>,
+}
+
+/// Collects spans to show them, instead of sending them.
+#[derive(Default)]
+pub(super) struct SpanRows {
+    rows: Vec<SpanRow>,
+    names: HashSet<Arc<str>>,
+}
+
+impl SpanRows {
+    /// Adds a span.
+    pub(super) fn add(&mut self, span: TraceSpan) {
+        let name = match self.names.get(&*span.name) {
+            Some(name) => Arc::clone(name),
+            None => {
+                let name: Arc<str> = span.name.into();
+                self.names.insert(Arc::clone(&name));
+                name
+            }
+        };
+        self.rows.push(SpanRow {
+            trace: span.trace,
+            id: span.id,
+            parent: span.parent,
+            kind: span.kind,
+            name,
+            start: span.start,
+            end: span.end,
+            error: span.error.map(String::into_boxed_str),
+            events: span.events.iter().map(|event| event.name).collect(),
+            usage: span.usage.map(Box::new),
+        });
+    }
+
+    /// Returns the spans with their places in the tree, each before those below it.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (&SpanRow, TreePlace)> {
+        let tree = SpanTree::of(&self.rows);
+        let mut pending: Vec<(usize, TreePlace)> = Vec::new();
+        let place = |level, is_last| TreePlace { level, is_last };
+        pending.extend(tree.roots.iter().rev().map(|root| (*root, place(0, false))));
+        std::iter::from_fn(move || {
+            let (row, at) = pending.pop()?;
+            let n_above = pending.len();
+            let mut child = tree.first_child[row];
+            while child != NO_ROW {
+                let next = tree.next_sibling[child as usize];
+                pending.push((child as usize, place(at.level + 1, next == NO_ROW)));
+                child = next;
+            }
+            pending[n_above..].reverse();
+            Some((&self.rows[row], at))
+        })
+    }
+}
+
+/// The place of a span in the tree.
+#[derive(Clone, Copy)]
+pub(super) struct TreePlace {
+    level: usize,
+    /// Whether it is the last one below its parent.
+    is_last: bool,
+}
+
+/// The rows below each row, by index.
+struct SpanTree {
+    roots: Vec<usize>,
+    first_child: Vec<u32>,
+    next_sibling: Vec<u32>,
+}
+
+const NO_ROW: u32 = u32::MAX;
+
+impl SpanTree {
+    fn of(rows: &[SpanRow]) -> Self {
+        let mut by_id: HashMap<SpanId, u32> = HashMap::with_capacity(rows.len());
+        for (row, number) in rows.iter().zip(0..) {
+            by_id.entry(row.id).or_insert(number);
+        }
+        let none = vec![NO_ROW; rows.len()];
+        let mut tree = Self { roots: Vec::new(), first_child: none.clone(), next_sibling: none };
+        for (at, row) in rows.iter().enumerate().rev() {
+            match row.parent.and_then(|parent| by_id.get(&parent)) {
+                Some(parent) => {
+                    let first = &mut tree.first_child[*parent as usize];
+                    tree.next_sibling[at] = std::mem::replace(first, at as u32);
+                }
+                None => tree.roots.push(at),
+            }
+        }
+        tree.roots.reverse();
+        tree
+    }
+}
+
 /// Returns a span as JSON.
-pub(super) fn span_object<'a>(session: &'a str, span: &'a TraceSpan) -> SpanObject<'a> {
+pub(super) fn span_object<'a>(session: &'a str, span: &'a SpanRow) -> SpanObject<'a> {
     let at = |millis| Timestamp::from_millisecond(millis).ok().map(|at| at.to_string());
     SpanObject {
         session,
@@ -23,55 +132,57 @@ pub(super) fn span_object<'a>(session: &'a str, span: &'a TraceSpan) -> SpanObje
         started_at: at(span.start),
         ended_at: at(span.end),
         error: span.error.as_deref(),
-        events: span.events.iter().map(|event| event.name).collect(),
-        tokens: span.usage.map(|(used, _)| TokensObject {
+        events: span.events.to_vec(),
+        tokens: span.usage.as_deref().map(|(used, _)| TokensObject {
             input: used.input,
             output: used.output,
             cache_read: used.cache_read,
             cache_write: used.cache_write(),
         }),
-        cost: span.usage.and_then(|(_, cost)| cost).map(|cost| cost.to_string()),
+        cost: span.usage.as_deref().and_then(|(_, cost)| *cost).map(|cost| cost.to_string()),
     }
 }
 
-/// Renders the spans of a session as a tree, with totals.
-pub(super) fn render(session: &str, spans: &[TraceSpan]) -> TermText {
-    let mut out = text!("{session}\n");
-    let mut below: HashMap<SpanId, Vec<&TraceSpan>> = HashMap::new();
-    for span in spans {
-        if let Some(parent) = span.parent {
-            below.entry(parent).or_default().push(span);
+/// Spans at deeper levels are indented like those at this one.
+const MAX_INDENT: usize = 40;
+
+/// Renders the spans of a session as a tree, with totals. Passes the text to `write` line by line.
+pub(super) fn render(
+    session: &str,
+    spans: &SpanRows,
+    write: &mut dyn FnMut(&TermText) -> io::Result<()>,
+) -> io::Result<()> {
+    write(&text!("{session}\n"))?;
+    let mut is_last_at = Vec::new();
+    for (span, place) in spans.in_order() {
+        is_last_at.truncate(place.level);
+        is_last_at.push(place.is_last);
+        let shown = &is_last_at[1..is_last_at.len().min(MAX_INDENT + 1)];
+        let mut indent = "  ".to_owned();
+        if let Some((is_last, above)) = shown.split_last() {
+            indent.extend(above.iter().map(|is_last| if *is_last { "   " } else { "│  " }));
+            indent.push_str(if *is_last { "└─ " } else { "├─ " });
         }
+        write(&span_line(&indent, span))?;
     }
-    let ids: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
-    let roots = spans.iter().filter(|span| span.parent.is_none_or(|parent| !ids.contains(&parent)));
-    for root in roots {
-        render_span(root, &below, "  ", "  ", &mut out);
-    }
-    let cost: Money = spans.iter().filter_map(|span| span.usage?.1).sum();
-    let turns = spans.iter().filter(|span| span.kind == SpanKind::Turn).count();
-    let (turns, spans) = (plural(turns as u64, "turn"), plural(spans.len() as u64, "span"));
-    let _ = writeln!(out, "  {turns}, {spans}, {}", cost.short());
-    out
+    let rows = &spans.rows;
+    let cost: Money = rows.iter().filter_map(|span| span.usage.as_ref()?.1).sum();
+    let turns = rows.iter().filter(|span| span.kind == SpanKind::Turn).count();
+    let (turns, spans) = (plural(turns as u64, "turn"), plural(rows.len() as u64, "span"));
+    write(&text!("  {turns}, {spans}, {}\n", cost.short()))
 }
 
-fn render_span(
-    span: &TraceSpan,
-    below: &HashMap<SpanId, Vec<&TraceSpan>>,
-    first: &str,
-    rest: &str,
-    out: &mut TermText,
-) {
+fn span_line(indent: &str, span: &SpanRow) -> TermText {
     let seconds = (span.end - span.start) as f64 / 1000.0;
-    let _ = write!(out, "{first}{}  {seconds:.1} s", span.name);
-    if let Some((used, cost)) = span.usage {
+    let mut out = text!("{indent}{}  {seconds:.1} s", span.name);
+    if let Some((used, cost)) = span.usage.as_deref() {
         let _ = write!(out, "  {} in {} out", used.context(), used.output);
         if let Some(cost) = cost {
             let _ = write!(out, "  {}", cost.short());
         }
     }
     for event in &span.events {
-        let _ = write!(out, "  [{}]", event.name);
+        let _ = write!(out, "  [{event}]");
     }
     if let Some(error) = &span.error {
         let line = error.lines().next().unwrap_or_default();
@@ -79,9 +190,5 @@ fn render_span(
         let _ = write!(out, "  error: {}", &line[..cut]);
     }
     out.push("\n");
-    let children = below.get(&span.id).map(|children| &children[..]).unwrap_or_default();
-    for (i, child) in children.iter().enumerate() {
-        let (mark, bar) = if i + 1 == children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        render_span(child, below, &format!("{rest}{mark}"), &format!("{rest}{bar}"), out);
-    }
+    out
 }
