@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{
@@ -15,6 +16,7 @@ use threadline_entry::{Json, Millis};
 use crate::agent::SessionFamily;
 use crate::index::{AgentIndex, CallIndex, EntryIndex};
 use crate::session::Session;
+use crate::text_list::TextList;
 use crate::tool_call::{ToolCall, ToolOutcome};
 
 /// The text of a file at some time, as far as the log contains it.
@@ -60,9 +62,9 @@ pub struct FileEdit {
     /// The file after the edit.
     pub after: FileText,
     /// The changed lines, if the whole text of the file is unknown.
-    pub hunks: Vec<LineHunk>,
+    pub hunks: Arc<[LineHunk]>,
     /// The replacements of an `Edit` or `MultiEdit`, in order.
-    pub replacements: Vec<EditReplacement>,
+    pub replacements: Arc<EditReplacements>,
     /// Whether a shell command made the edit.
     pub by_command: bool,
 }
@@ -70,9 +72,8 @@ pub struct FileEdit {
 impl FileEdit {
     /// Returns the length of the path, the replacements and the changed lines.
     pub(crate) fn replaced_bytes(&self) -> usize {
-        let replaced: usize = self.replacements.iter().map(|step| step.old.len() + step.new.len()).sum();
-        let lines: usize = self.hunks.iter().flat_map(|hunk| &hunk.lines).map(String::len).sum();
-        self.path.len() + replaced + lines
+        let lines: usize = self.hunks.iter().map(|hunk| hunk.lines.n_bytes()).sum();
+        self.path.len() + self.replacements.texts.n_bytes() + lines
     }
 }
 
@@ -85,7 +86,7 @@ pub struct LineHunk {
     pub new_start: u64,
     /// The lines, each prefixed with ` `, `+` or `-`. A line prefixed with `\` marks that the previous one
     /// has no newline.
-    pub lines: Vec<String>,
+    pub lines: TextList,
 }
 
 /// The edits of a session as its log contains them: most without the whole text of the file.
@@ -120,20 +121,65 @@ enum RecordedChange {
     /// The replacements of the edit.
     Replaced,
     /// Hunks, relative to the text before the edit or to an earlier one.
-    Patched(Vec<LineHunk>),
+    Patched(Arc<[LineHunk]>),
     /// The file was read completely, and not changed.
     Read,
 }
 
+/// The text replacements made by a call, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EditReplacements {
+    /// The text to replace and the new text of each.
+    texts: TextList,
+    /// Whether all occurrences are replaced.
+    all: Vec<bool>,
+}
+
 /// A text replacement made by a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EditReplacement {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EditReplacement<'e> {
     /// The text to replace.
-    pub old: String,
+    pub old: &'e str,
     /// The new text.
-    pub new: String,
+    pub new: &'e str,
     /// Whether all occurrences are replaced.
     pub all: bool,
+}
+
+impl EditReplacements {
+    fn push(&mut self, EditReplacement { old, new, all }: EditReplacement<'_>) {
+        self.texts.push(old);
+        self.texts.push(new);
+        self.all.push(all);
+    }
+
+    /// Returns the replacements.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = EditReplacement<'_>> {
+        self.all.iter().enumerate().map(|(index, all)| EditReplacement {
+            old: self.texts.get(2 * index).unwrap_or_default(),
+            new: self.texts.get(2 * index + 1).unwrap_or_default(),
+            all: *all,
+        })
+    }
+
+    /// Returns the number of replacements.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+impl<'e> FromIterator<EditReplacement<'e>> for EditReplacements {
+    fn from_iter<I: IntoIterator<Item = EditReplacement<'e>>>(replacements: I) -> Self {
+        let mut all = Self::default();
+        replacements.into_iter().for_each(|replacement| all.push(replacement));
+        all.texts.shrink_to_fit();
+        all
+    }
 }
 
 /// The first and the last known text of a file.
@@ -270,7 +316,7 @@ fn complete_edit(
         RecordedChange::Replaced => {
             edit.after = apply_replacements(&edit.before, &edit.replacements, budget);
             if edit.after != FileText::Unknown {
-                edit.hunks.clear();
+                edit.hunks = Arc::default();
             }
         }
         RecordedChange::Patched(hunks) => {
@@ -353,8 +399,8 @@ fn add_edits(
         before,
         is_before_logged: false,
         after,
-        hunks: Vec::new(),
-        replacements: Vec::new(),
+        hunks: Arc::default(),
+        replacements: Arc::default(),
         by_command: is_command,
     };
     let mut add = |path: String, before: FileText, after: FileText, change: RecordedChange| {
@@ -392,7 +438,8 @@ fn add_edits(
             // its text.
             let before = if old.is_empty() && before.is_none() { FileText::Absent } else { known(before) };
             let mut edit = edit(path, before, FileText::Unknown);
-            edit.replacements.push(EditReplacement { old, new, all });
+            let replacement = EditReplacement { old: &old, new: &new, all };
+            edit.replacements = Arc::new(std::iter::once(replacement).collect());
             if edit.before == FileText::Unknown {
                 edit.hunks = line_hunks(result.and_then(EditResult::structured_patch));
             }
@@ -402,14 +449,16 @@ fn add_edits(
             let result: Option<MultiEditResult<'_>> = data.and_then(|data| data.of());
             let path = owned(result.and_then(MultiEditResult::file_path).or_else(|| given("file_path")))?;
             let listed = input.get("edits").into_iter().flat_map(Json::items);
-            let replacements = listed.map(|edit| {
-                let text = |key: &str| owned(edit.get(key).and_then(Json::as_str)).unwrap_or_default();
+            let mut replacements = EditReplacements::default();
+            for edit in listed {
+                let text = |key: &str| edit.get(key).and_then(Json::as_str).unwrap_or_default();
                 let all = edit.get("replace_all").and_then(Json::as_bool).unwrap_or(false);
-                EditReplacement { old: text("old_string"), new: text("new_string"), all }
-            });
+                let (old, new) = (text("old_string"), text("new_string"));
+                replacements.push(EditReplacement { old: &old, new: &new, all });
+            }
             let before = owned(result.and_then(MultiEditResult::original_file_contents));
             let mut edit = edit(path, known(before), FileText::Unknown);
-            edit.replacements = replacements.collect();
+            edit.replacements = Arc::new(replacements);
             if edit.before == FileText::Unknown {
                 edit.hunks = line_hunks(result.and_then(MultiEditResult::structured_patch));
             }
@@ -447,8 +496,9 @@ fn add_edits(
                 }
             }
             // Large and binary files are listed by name only.
+            let listed: FxHashSet<Cow<'_, str>> = files().filter_map(BashEditFile::file_path).collect();
             let named = diff.changed_files().into_iter().flat_map(|names| names.iter());
-            for path in named.filter(|path| !files().any(|file| file.file_path().as_ref() == Some(path))) {
+            for path in named.filter(|path| !listed.contains(path)) {
                 add(path.into_owned(), FileText::Unknown, FileText::Unknown, RecordedChange::Texts);
             }
         }
@@ -456,13 +506,15 @@ fn add_edits(
     Some(())
 }
 
-fn line_hunks(hunks: Option<List<'_, PatchHunk<'_>>>) -> Vec<LineHunk> {
+fn line_hunks(hunks: Option<List<'_, PatchHunk<'_>>>) -> Arc<[LineHunk]> {
     let hunk = |hunk: PatchHunk<'_>| LineHunk {
-        old_start: hunk.old_start().unwrap_or(1),
-        new_start: hunk.new_start().unwrap_or(1),
-        lines: hunk.lines().into_iter().flat_map(|lines| lines.iter()).map(Cow::into_owned).collect(),
+        old_start: hunk.old_start().unwrap_or_default(),
+        new_start: hunk.new_start().unwrap_or_default(),
+        lines: hunk.lines().into_iter().flat_map(|lines| lines.iter()).collect(),
     };
-    hunks.into_iter().flat_map(|hunks| hunks.iter()).map(hunk).collect()
+    // A hunk without its place cannot be applied, and very many of them take far more memory than in the log.
+    let has_place = |hunk: &PatchHunk<'_>| hunk.old_start().is_some() && hunk.new_start().is_some();
+    hunks.into_iter().flat_map(|hunks| hunks.iter()).filter(has_place).map(hunk).collect()
 }
 
 /// Returns the lines of hunks with the given sign, joined to a text.
@@ -482,16 +534,16 @@ impl LineHunk {
     fn terminated_lines(&self) -> impl Iterator<Item = (&str, bool)> {
         let is_mark = |at: usize| self.lines.get(at).is_some_and(|line| line.starts_with('\\'));
         let lines = self.lines.iter().enumerate().filter(|(_, line)| !line.starts_with('\\'));
-        lines.map(move |(at, line)| (&**line, !is_mark(at + 1)))
+        lines.map(move |(at, line)| (line, !is_mark(at + 1)))
     }
 }
 
 /// Returns the text before hunks were applied. `None` if a context or added line does not match.
 fn reverse_hunks(after: &str, hunks: &[LineHunk]) -> Option<String> {
-    let reverse = |line: &String| match line.split_at_checked(1) {
+    let reverse = |line: &str| match line.split_at_checked(1) {
         Some(("+", line)) => format!("-{line}"),
         Some(("-", line)) => format!("+{line}"),
-        _ => line.clone(),
+        _ => line.to_owned(),
     };
     let reversed: Vec<LineHunk> = hunks
         .iter()
@@ -536,7 +588,7 @@ pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
 /// too long.
 fn apply_replacements(
     before: &FileText,
-    replacements: &[EditReplacement],
+    replacements: &EditReplacements,
     budget: &mut EditBudget,
 ) -> FileText {
     let mut text = match before {
@@ -544,7 +596,7 @@ fn apply_replacements(
         FileText::Text(text) => text.clone(),
         FileText::Unknown => return FileText::Unknown,
     };
-    for replacement in replacements {
+    for replacement in replacements.iter() {
         match replacement.apply(&text, budget) {
             Some((_, after)) => text = after,
             None => return FileText::Unknown,
@@ -553,42 +605,44 @@ fn apply_replacements(
     FileText::Text(text)
 }
 
-impl EditReplacement {
+impl EditReplacement<'_> {
     /// Applies the replacement to a text. Returns the byte range of the first occurrence, and the new text.
     /// `None` if the text does not contain the old one, or the budget does not suffice.
     pub(crate) fn apply(&self, text: &str, budget: &mut EditBudget) -> Option<(Range<usize>, String)> {
-        let Self { old, new, all } = self;
+        let Self { old, new, all } = *self;
         budget.allows_search(text.len()).then_some(())?;
         if old.is_empty() {
-            let after = if text.is_empty() { new.clone() } else { format!("{new}{text}") };
+            let after = if text.is_empty() { new.to_owned() } else { format!("{new}{text}") };
             return Some((0..0, after));
         }
         // Deleting whole lines also deletes their newline, as the tool does.
         let line = format!("{old}\n");
-        let old = if new.is_empty() && !old.ends_with('\n') && text.contains(&line) { &line } else { old };
+        let old = if new.is_empty() && !old.ends_with('\n') && text.contains(&line) { &*line } else { old };
         let start = text.find(old)?;
-        let added = if *all { new.len().saturating_sub(old.len()) } else { 0 };
+        let added = if all { new.len().saturating_sub(old.len()) } else { 0 };
         if added > 0 {
             // The log contains the new text once.
             let n_more = text[start + old.len()..].matches(old).count();
             budget.allows_growth(added.saturating_mul(n_more)).then_some(())?;
         }
-        let after = if *all { text.replace(old, new) } else { text.replacen(old, new, 1) };
+        let after = if all { text.replace(old, new) } else { text.replacen(old, new, 1) };
         Some((start..start + old.len(), after))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EditBudget, EditReplacement, FileText, apply_replacements};
+    use super::{EditBudget, EditReplacement, EditReplacements, FileText, apply_replacements};
 
     #[test]
     fn a_text_that_doubles_with_every_edit_becomes_unknown() {
-        let double = EditReplacement { old: "a".to_owned(), new: "aa".to_owned(), all: true };
+        let double = EditReplacement { old: "a", new: "aa", all: true };
         let once = FileText::Text("a".to_owned());
         let mut budget = EditBudget::default();
-        let text =
-            |n: usize, budget: &mut EditBudget| apply_replacements(&once, &vec![double.clone(); n], budget);
+        let text = |n: usize, budget: &mut EditBudget| {
+            let replacements: EditReplacements = std::iter::repeat_n(double, n).collect();
+            apply_replacements(&once, &replacements, budget)
+        };
         assert_eq!(text(20, &mut budget).as_text().map(str::len), Some(1 << 20));
         assert_eq!(text(100, &mut budget), FileText::Unknown);
     }
@@ -596,12 +650,13 @@ mod tests {
     #[test]
     fn very_many_edits_of_one_long_text_become_unknown() {
         let long = FileText::Text(format!("ab{}", "x".repeat(1 << 20)));
-        let edit = EditReplacement { old: "ab".to_owned(), new: "ba".to_owned(), all: false };
+        let edit = EditReplacement { old: "ab", new: "ba", all: false };
+        let edit: EditReplacements = std::iter::once(edit).collect();
         let mut budget = EditBudget::default();
         let mut is_known = |_: &usize| {
             // The share of an edit in the log allows less than the text is long.
             budget.add_logged(4);
-            apply_replacements(&long, std::slice::from_ref(&edit), &mut budget) != FileText::Unknown
+            apply_replacements(&long, &edit, &mut budget) != FileText::Unknown
         };
         let n_known = (0..1000).take_while(|n| is_known(n)).count();
         assert!((500..700).contains(&n_known), "{n_known}");

@@ -11,7 +11,7 @@ use std::ops::Range;
 use memchr::memchr_iter;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::file_edit::{EditBudget, EditReplacement, FileEdit, FileText, LineHunk, apply_hunks};
+use crate::file_edit::{EditBudget, EditReplacement, FileEdit, FileText, apply_hunks};
 use crate::line_alignment::{LineId, LineSource, align, has_more_sources};
 
 /// The origin of a line.
@@ -263,15 +263,14 @@ impl<'t> LineHistory<'t> {
     }
 
     fn add_unplaced(&mut self, number: usize, edit: &FileEdit) {
-        let added = |hunk: &LineHunk| -> Vec<String> {
-            hunk.lines.iter().filter_map(|line| Some(line.strip_prefix('+')?.to_owned())).collect()
-        };
-        let mut texts: Vec<String> = edit.hunks.iter().flat_map(added).collect();
-        texts.extend(edit.replacements.iter().flat_map(|step| step.new.lines()).map(str::to_owned));
+        let lines = edit.hunks.iter().flat_map(|hunk| hunk.lines.iter());
+        let added = lines.filter_map(|line| line.strip_prefix('+'));
+        let replaced = edit.replacements.iter().flat_map(|step| step.new.lines());
+        let mut texts = added.chain(replaced).peekable();
         // The first and the last line of a replacement may be parts of lines.
         let is_whole = edit.replacements.is_empty() || !edit.hunks.is_empty();
-        let lines = (!texts.is_empty() && is_whole)
-            .then(|| texts.iter().map(|line| self.interner.id(line.trim_end_matches('\r'))).collect());
+        let lines = (texts.peek().is_some() && is_whole)
+            .then(|| texts.map(|line| self.interner.id(line.trim_end_matches('\r'))).collect());
         self.unplaced.push(UnplacedEdit { edit: number, lines });
     }
 
@@ -285,7 +284,7 @@ impl<'t> LineHistory<'t> {
         let budget = &mut self.edit_budget;
         budget.add_logged(edit.replaced_bytes());
         let mut last: Option<ReplacementStep> = None;
-        for replacement in &edit.replacements {
+        for replacement in edit.replacements.iter() {
             let text = last.as_ref().map_or(text, |step| &*step.after);
             last = ReplacementStep::of(replacement, text, is_certain, budget);
             if last.is_none() {
@@ -295,7 +294,7 @@ impl<'t> LineHistory<'t> {
         let Some(last) = last.filter(|last| !is_certain || Some(&*last.after) == edit.after.as_text()) else {
             return false;
         };
-        for replacement in &edit.replacements[..edit.replacements.len() - 1] {
+        for replacement in edit.replacements.iter().take(edit.replacements.len() - 1) {
             let text = self.text.as_deref().unwrap_or_default();
             // This has been counted.
             let mut budget = EditBudget::unlimited();
@@ -368,7 +367,7 @@ impl ReplacementStep {
     /// Applies a replacement to a text. `None` if it does not match, or matches more than once although the
     /// text is not certainly the one that was edited.
     fn of(
-        replacement: &EditReplacement,
+        replacement: EditReplacement<'_>,
         text: &str,
         is_certain: bool,
         budget: &mut EditBudget,
@@ -376,10 +375,10 @@ impl ReplacementStep {
         let EditReplacement { old, new, all } = replacement;
         let (range, after) = replacement.apply(text, budget)?;
         let is_single = !old.is_empty() && !text[range.end..].contains(&text[range.clone()]);
-        if !is_certain && !is_single && !*all {
+        if !is_certain && !is_single && !all {
             return None;
         }
-        if !is_single && *all {
+        if !is_single && all {
             return Some(Self { after, around: None });
         }
         // If whole lines were replaced by whole lines, the next line is not part of them.

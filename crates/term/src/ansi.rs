@@ -5,6 +5,7 @@ use anstyle::{Ansi256Color, AnsiColor, Color, Effects, RgbColor, Style};
 
 use threadline_view::{OutputPart, output_parts, strip_colours};
 
+use crate::page::without_tabs;
 use crate::styled::StyledText;
 use crate::visible;
 
@@ -23,7 +24,7 @@ pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&StyledTe
                         Some(piece) => (piece.strip_suffix('\r').unwrap_or(piece), true),
                         None => (piece, false),
                     };
-                    line.push(style, &visible(piece).replace('\t', "    "));
+                    line.push(style, &without_tabs(visible(piece)));
                     if ends {
                         visit(&line);
                         line = StyledText::default();
@@ -39,7 +40,7 @@ pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&StyledTe
 /// Returns the text without colour sequences and trailing carriage returns, and with tabs as spaces. Other
 /// control characters are made visible.
 pub fn without_colours(text: &str) -> String {
-    visible(&strip_colours(text.trim_end_matches('\r'))).replace('\t', "    ")
+    without_tabs(visible(&strip_colours(text.trim_end_matches('\r')))).into_owned()
 }
 
 /// Returns `style` changed by the codes of a colour sequence. Code 0 resets it to `base`.

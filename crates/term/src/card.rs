@@ -4,7 +4,7 @@ use std::path::Path;
 
 use threadline_view::humanize::bytes;
 use threadline_view::{
-    AttachedFile, CallView, CommandCard, DiffChange, DiffLine, Hunk, ToolCard, ToolOutcome,
+    AttachedFile, CallView, CommandCard, DiffChange, DiffLine, Hunk, MAX_SUBJECT, ToolCard, ToolOutcome,
 };
 
 use unicode_width::UnicodeWidthStr;
@@ -169,7 +169,8 @@ pub(crate) fn attachment_label(file: &AttachedFile) -> String {
 
 fn command_lines(card: &CommandCard, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
     let room = page.line_width(indent);
-    if card.command.lines().nth(1).is_some() {
+    // A command of one line is the subject of the call, unless it is too long.
+    if card.command.len() > MAX_SUBJECT || card.command.lines().nth(1).is_some() {
         let command = card.command.trim_end();
         each_line(command, TextLabel::Code.style(), |line| line.wrap_each(page, room, &mut *emit));
     }

@@ -1,5 +1,7 @@
 //! The page: its width, and the styles of labels.
 
+use std::borrow::Cow;
+
 use anstyle::{AnsiColor, Effects, Style};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -141,9 +143,9 @@ fn word_length(text: &str) -> Option<usize> {
 }
 
 fn wrap_line(line: &str, width: usize) -> Vec<String> {
-    let line = line.replace('\t', "    ");
-    if line.width() <= width {
-        return vec![line];
+    let line = without_tabs(Cow::Borrowed(line));
+    if width == usize::MAX || line.width() <= width {
+        return vec![line.into_owned()];
     }
     let mut out = Vec::new();
     let mut current = String::new();
@@ -206,7 +208,14 @@ fn last_cluster(text: &str) -> usize {
 
 /// Returns the text as one line, with tabs and newlines replaced by spaces.
 pub(crate) fn to_one_line(text: &str) -> String {
-    visible(text).replace('\t', "    ").replace('\n', " ")
+    let line = without_tabs(visible(text));
+    if line.contains('\n') { line.replace('\n', " ") } else { line.into_owned() }
+}
+
+/// Replaces tabs with spaces, because the width of a tab depends on its column. A text without tabs is not
+/// copied.
+pub(crate) fn without_tabs(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.contains('\t') { Cow::Owned(text.replace('\t', "    ")) } else { text }
 }
 
 /// Returns the text as one line, truncated to `width` columns. An ellipsis marks the truncation.

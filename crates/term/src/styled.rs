@@ -79,6 +79,10 @@ impl StyledText {
     /// Like [`StyledText::wrap`], but passes the lines to `emit` one at a time, so that a long text is not
     /// collected.
     pub(crate) fn wrap_each(&self, page: TermPage, width: usize, mut emit: impl FnMut(TermText)) {
+        // A line that is not wrapped may be very long.
+        if width == usize::MAX && !self.runs.iter().any(|run| run.text.contains('\n')) {
+            return emit(self.paint(page));
+        }
         let mut line = Self::default();
         let mut end = |line: &mut Self| {
             emit(line.paint(page));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use threadline_session::{FileEdit, FileText, LineHunk, SessionFamily};
@@ -18,7 +19,7 @@ pub struct FileChange {
     /// The text after; `None` if the file was deleted, or if only `parts` are known.
     pub after: Option<String>,
     /// Changed lines, one list per command that changed them, if the log does not contain the whole text.
-    pub parts: Vec<Vec<LineHunk>>,
+    pub parts: Vec<Arc<[LineHunk]>>,
     /// The number of calls that changed the file.
     pub edits: usize,
     /// Changes that the log does not contain.
@@ -32,7 +33,7 @@ impl FileChange {
             let (before, after) = (self.before.as_deref(), self.after.as_deref());
             return crate::diff::hunks(before.unwrap_or_default(), after.unwrap_or_default());
         }
-        self.parts.iter().flatten().map(Hunk::from_edit).collect()
+        self.parts.iter().flat_map(|hunks| &**hunks).map(Hunk::from_edit).collect()
     }
 
     /// Returns whether the session created the file.
@@ -53,7 +54,9 @@ impl FileChange {
                 return self.note("more lines were changed by a shell command");
             }
             // A diff against the last commit repeats the preceding changes.
-            self.parts.retain(|earlier| !repeats(&edit.hunks, earlier));
+            let counts = count_changed_lines(&edit.hunks);
+            let recent = self.parts.split_off(self.parts.len().saturating_sub(MAX_COMPARED_PARTS));
+            self.parts.extend(recent.into_iter().filter(|earlier| !repeats(&counts, earlier)));
             return self.parts.push(edit.hunks);
         }
         let after = match edit.after {
@@ -84,18 +87,28 @@ impl FileChange {
     }
 }
 
-/// Returns whether `hunks` contain every changed line of `earlier`.
-fn repeats(hunks: &[LineHunk], earlier: &[LineHunk]) -> bool {
-    fn changed(hunks: &[LineHunk]) -> impl Iterator<Item = &str> {
-        let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
-        lines.map(String::as_str).filter(|line| line.starts_with(['+', '-']))
-    }
+/// The number of last parts that are compared with a new one. Comparing all of very many parts would take time
+/// in proportion to the square of their number.
+const MAX_COMPARED_PARTS: usize = 256;
+
+/// Returns how often each changed line occurs in some hunks.
+fn count_changed_lines(hunks: &[LineHunk]) -> FxHashMap<&str, usize> {
     let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
-    changed(hunks).for_each(|line| *counts.entry(line).or_default() += 1);
-    changed(earlier).all(|line| {
-        let left = counts.get_mut(line).filter(|count| **count > 0);
-        left.map(|count| *count -= 1).is_some()
-    })
+    changed_lines(hunks).for_each(|line| *counts.entry(line).or_default() += 1);
+    counts
+}
+
+fn changed_lines(hunks: &[LineHunk]) -> impl Iterator<Item = &str> {
+    hunks.iter().flat_map(|hunk| hunk.lines.iter()).filter(|line| line.starts_with(['+', '-']))
+}
+
+/// Returns whether hunks with these changed lines contain every changed line of `earlier`.
+fn repeats(counts: &FxHashMap<&str, usize>, earlier: &[LineHunk]) -> bool {
+    // Most parts have a line that the others lack.
+    changed_lines(earlier).all(|line| counts.contains_key(line))
+        && count_changed_lines(earlier)
+            .iter()
+            .all(|(line, count)| counts.get(line).is_some_and(|most| count <= most))
 }
 
 /// Returns the net change of each file, sorted by path.
@@ -159,7 +172,7 @@ fn add_hunk(out: &mut String, hunk: &LineHunk) {
     let count = |signs: [char; 2]| hunk.lines.iter().filter(|line| line.starts_with(signs)).count();
     let (old, new) = (count([' ', '-']), count([' ', '+']));
     let _ = writeln!(out, "@@ -{},{old} +{},{new} @@", hunk.old_start, hunk.new_start);
-    for line in &hunk.lines {
+    for line in hunk.lines.iter() {
         out.push_str(line);
         out.push('\n');
     }

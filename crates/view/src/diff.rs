@@ -128,6 +128,18 @@ impl Hunk {
         }
     }
 
+    /// Appends the lines of another hunk.
+    pub(crate) fn append(&mut self, other: &Self) {
+        let (text, changed) = (self.text.len() as u32, self.changed.len() as u32);
+        self.text.push_str(&other.text);
+        self.changed.extend_from_slice(&other.changed);
+        self.lines.extend(other.lines.iter().map(|line| LineEnd {
+            change: line.change,
+            text: text + line.text,
+            changed: changed + line.changed,
+        }));
+    }
+
     /// Converts a hunk of a structured patch that Claude Code logged.
     pub fn from_patch(hunk: PatchHunk<'_>) -> Self {
         let lines = hunk.lines().into_iter().flat_map(|lines| lines.iter());
@@ -136,7 +148,7 @@ impl Hunk {
 
     /// Converts a hunk of an edit.
     pub fn from_edit(hunk: &LineHunk) -> Self {
-        let lines = hunk.lines.iter().map(|line| Cow::Borrowed(&**line));
+        let lines = hunk.lines.iter().map(Cow::Borrowed);
         Self::from_signed_lines(hunk.old_start, hunk.new_start, lines)
     }
 
@@ -162,6 +174,21 @@ impl Hunk {
         });
         Self::new((old_start, new_start), lines)
     }
+}
+
+/// Returns the lines of a text with their ends, as [`DiffableStr::tokenize_lines`] does.
+fn lines_of(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = match rest.find(['\n', '\r']) {
+            Some(at) if rest[at..].starts_with("\r\n") => at + 2,
+            Some(at) => at + 1,
+            None => rest.len(),
+        };
+        let (line, tail) = rest.split_at(end);
+        rest = tail;
+        (!line.is_empty()).then_some(line)
+    })
 }
 
 /// Sections with a larger product of line counts (old times new) are not compared line by line, which would
@@ -349,6 +376,16 @@ pub fn line_counts(old: &str, new: &str) -> (usize, usize) {
 
 /// The hunks between two texts, with three lines around each.
 pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+    // A new or deleted file may have very many short lines, which take far more memory when they are compared.
+    let whole = match (old.is_empty(), new.is_empty()) {
+        (true, false) => Some((DiffChange::Added, new)),
+        (false, true) => Some((DiffChange::Removed, old)),
+        _ => None,
+    };
+    if let Some((change, text)) = whole {
+        let lines = lines_of(text).map(|line| (change, Cow::Borrowed(line.trim_end_matches(['\n', '\r']))));
+        return vec![Hunk::new((1, 1), lines)];
+    }
     let diff = LineDiff::new(old, new);
     let hunk = |group: Vec<DiffOp>| {
         let first = &group[0];
@@ -411,6 +448,22 @@ fn push_range(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_or_deleted_text_is_one_hunk_of_all_lines() {
+        for text in ["a", "a\n", "\n\n", "a\r\nb\rc\n\r\nd", "\r", "é\n\n\nx"] {
+            assert_eq!(lines_of(text).collect::<Vec<_>>(), text.tokenize_lines(), "{text:?}");
+            for (old, new, change) in [("", text, DiffChange::Added), (text, "", DiffChange::Removed)] {
+                let found = hunks(old, new);
+                let diff = LineDiff::new(old, new);
+                let expected = diff.ops.iter().flat_map(|op| diff.lines(op));
+                let expected = expected.map(|(change, line)| (change, line.trim_end_matches(['\n', '\r'])));
+                let lines = found[0].lines().map(|line| (line.change, line.text));
+                assert!(lines.eq(expected) && found[0].lines().all(|line| line.change == change), "{text:?}");
+                assert_eq!((found.len(), found[0].old_start, found[0].new_start), (1, 1, 1), "{text:?}");
+            }
+        }
+    }
 
     #[test]
     fn long_texts_with_little_in_common_are_replaced_whole() {

@@ -97,8 +97,9 @@ pub use threadline_entry::{Finding, Severity};
 pub use threadline_session::{InputKind, Round, ToolOutcome};
 pub use threadline_usage::{LimitWindow, Money, RecordExplanation, RecordVerdict, UsageTotals};
 pub use transcript::{
-    AgentView, AnchorParts, AttachedFile, BranchView, CallView, ItemBody, Transcript, TranscriptEnd,
-    TranscriptHeader, TranscriptItem, TurnTiming, TurnTokens, TurnView, agent_anchor, anchor, anchor_line,
+    AgentView, AnchorParts, AttachedFile, BranchView, CallInput, CallView, ItemBody, MAX_SUBJECT, Transcript,
+    TranscriptEnd, TranscriptHeader, TranscriptItem, TurnTiming, TurnTokens, TurnView, agent_anchor, anchor,
+    anchor_line,
 };
 pub use transcript_builder::{OutputReader, TranscriptBuilder, transcript};
 pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate, TurnViews};

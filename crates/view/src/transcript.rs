@@ -1,10 +1,11 @@
 //! The transcript: a session as a conversation of turns, each with its prompt, replies and tool calls.
 
 use std::borrow::Cow;
-use std::ops::AddAssign;
+use std::fmt;
+use std::ops::{AddAssign, Deref, Range};
 
 use threadline_entry::lens::Usage;
-use threadline_entry::{AgentKind, Millis};
+use threadline_entry::{AgentKind, Entry, Millis};
 use threadline_session::{InputKind, Round, ToolOutcome};
 use threadline_usage::UsageTotals;
 
@@ -285,14 +286,15 @@ pub struct CallView {
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// The subject in one line: the command, the path, the pattern.
+    /// The subject in one line: the command, the path, the pattern. One of more than [`MAX_SUBJECT`] bytes is
+    /// truncated.
     pub subject: String,
     /// The result in a few words: `63 lines`, `+12 −3`, `exit 101`.
     pub gist: String,
     /// The whole call as structured data.
     pub card: ToolCard,
     /// The raw JSON of the input.
-    pub input: String,
+    pub input: CallInput,
     /// The outcome.
     pub outcome: ToolOutcome,
     /// How long the call has been running, in milliseconds; `None` unless it is running.
@@ -305,6 +307,48 @@ pub struct CallView {
     pub files: Vec<AttachedFile>,
     /// The sub-agents that the call started.
     pub agents: Vec<AgentView>,
+}
+
+/// The maximum length of the subject of a call in bytes. The card contains the whole input.
+pub const MAX_SUBJECT: usize = 1 << 16;
+
+/// The raw JSON of the input of a call. It is a part of a line, and shared with the session.
+#[derive(Clone, Default)]
+pub struct CallInput {
+    line: Option<Entry>,
+    range: Range<usize>,
+}
+
+impl CallInput {
+    /// Returns a part of a line.
+    pub(crate) fn new(line: &Entry, json: &str) -> Self {
+        let start = (json.as_ptr() as usize).wrapping_sub(line.text().as_ptr() as usize);
+        let range = start..start.wrapping_add(json.len());
+        debug_assert_eq!(line.text().get(range.clone()), Some(json), "a part of another line");
+        Self { line: Some(line.clone()), range }
+    }
+}
+
+impl Deref for CallInput {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.line.as_ref().and_then(|line| line.text().get(self.range.clone())).unwrap_or_default()
+    }
+}
+
+impl PartialEq for CallInput {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for CallInput {}
+
+impl fmt::Debug for CallInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
 }
 
 /// The text that precedes the person's own words in a denied call.

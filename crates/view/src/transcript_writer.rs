@@ -232,7 +232,7 @@ impl<'f> TranscriptWriter<'f> {
         match content {
             BlockContent::Body(body) => body,
             BlockContent::Call { call, block } => {
-                ItemBody::Call(Box::new(self.call(&session.tool_calls()[call], block)))
+                ItemBody::Call(Box::new(self.call(&session.tool_calls()[call], entry_idx, block)))
             }
             BlockContent::Compaction => compaction_body(session, &session.compaction_at(entry_idx)),
         }

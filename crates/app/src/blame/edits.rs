@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use memchr::memmem::Finder;
 use rayon::prelude::*;
@@ -57,7 +57,7 @@ impl LoggedEdit {
         self.changed_lines();
         let FileEdit { before, after, hunks, replacements, .. } = &mut self.edit;
         (*before, *after) = (FileText::Unknown, FileText::Unknown);
-        (*hunks, *replacements) = (Vec::new(), Vec::new());
+        (*hunks, *replacements) = (Arc::default(), Arc::default());
     }
 
     /// Returns whether both edits are in the same turn of the same session.

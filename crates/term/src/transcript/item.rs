@@ -341,5 +341,15 @@ fn beginning(text: &str) -> String {
 }
 
 pub(super) fn one_line(text: &str) -> String {
-    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+    let mut line = String::with_capacity(text.len());
+    for (n, word) in text.split_whitespace().enumerate() {
+        if n > 0 {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    match visible(&line) {
+        Cow::Owned(visible) => visible,
+        Cow::Borrowed(_) => line,
+    }
 }

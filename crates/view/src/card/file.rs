@@ -74,14 +74,10 @@ impl CardInput<'_> {
         let found = match patch.filter(|patch| !patch.is_empty()) {
             Some(patch) => patch_hunks(patch),
             // Without a result only the proposed edit is known, not its position.
-            None => {
-                let edits = self.input.and_then(|input| input.get("edits"));
-                let asked = edits.map_or_else(
-                    || self.input.into_iter().collect(),
-                    |edits| edits.items().collect::<Vec<_>>(),
-                );
-                asked.into_iter().flat_map(proposed_hunks).collect()
-            }
+            None => match self.input.and_then(|input| input.get("edits")) {
+                Some(edits) => bounded_hunks(edits.items().flat_map(proposed_hunks)),
+                None => self.input.into_iter().flat_map(proposed_hunks).collect(),
+            },
         };
         let by_hand = edit.and_then(|result| result.user_modified()).unwrap_or(false);
         self.diff(path, false, found, by_hand)
@@ -147,7 +143,26 @@ fn strip_line_numbers(text: &str) -> (String, Option<u64>) {
 }
 
 fn patch_hunks(patch: List<'_, PatchHunk<'_>>) -> Vec<Hunk> {
-    patch.iter().map(Hunk::from_patch).collect()
+    bounded_hunks(patch.iter().map(Hunk::from_patch))
+}
+
+/// The maximum number of hunks of a call. A hunk of one short line takes far more memory than in the log.
+const MAX_HUNKS: usize = 10_000;
+
+/// Collects hunks. The lines of very many are joined to one, whose position is unknown.
+fn bounded_hunks(hunks: impl Iterator<Item = Hunk>) -> Vec<Hunk> {
+    let mut all: Vec<Hunk> = Vec::new();
+    for mut hunk in hunks {
+        match all.len() {
+            ..MAX_HUNKS => all.push(hunk),
+            MAX_HUNKS => {
+                (hunk.old_start, hunk.new_start) = (0, 0);
+                all.push(hunk);
+            }
+            _ => all[MAX_HUNKS].append(&hunk),
+        }
+    }
+    all
 }
 
 /// Returns the hunks of a proposed edit, with unknown positions.

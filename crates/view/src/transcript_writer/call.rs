@@ -2,15 +2,16 @@
 
 use threadline_entry::Millis;
 use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
-use threadline_session::{CallIndex, ToolCall, ToolOutcome};
+use threadline_session::{CallIndex, EntryIndex, ToolCall, ToolOutcome};
 
 use super::TranscriptWriter;
 use super::line::file_of;
 use crate::card::{CardInput, ToolCard, starts_agents, untagged_error};
-use crate::transcript::{AgentView, CallView};
+use crate::transcript::{AgentView, CallInput, CallView, MAX_SUBJECT};
 
 impl<'f> TranscriptWriter<'f> {
-    pub(super) fn call(&self, call: &ToolCall, block: Block<'f>) -> CallView {
+    /// Returns a call, given the line and the block that contain it.
+    pub(super) fn call(&self, call: &ToolCall, entry_idx: EntryIndex, block: Block<'f>) -> CallView {
         let session = self.session();
         let result = call.result(session);
         let content = result.and_then(|block| block.content());
@@ -47,6 +48,7 @@ impl<'f> TranscriptWriter<'f> {
         if let Some(topic) = self.topic(call) {
             set_topic(&mut summary.subject, &mut summary.card, &topic);
         }
+        truncate_subject(&mut summary.subject);
         let agents = if self.descends() {
             let spawned = self.builder.family.spawned_by(self.agent, &call.id);
             let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
@@ -71,7 +73,9 @@ impl<'f> TranscriptWriter<'f> {
             subject: summary.subject,
             gist: summary.gist,
             card: summary.card,
-            input: input.map(|input| input.raw().to_owned()).unwrap_or_default(),
+            input: input
+                .map(|input| CallInput::new(&session.entries()[entry_idx], input.raw()))
+                .unwrap_or_default(),
             outcome,
             running: self
                 .running_since(call)
@@ -192,5 +196,14 @@ pub(crate) fn fill_agent_names(agents: &mut [AgentView], card: &ToolCard) {
     for agent in agents {
         agent.agent_type = agent.agent_type.take().or_else(|| named(agent_type));
         agent.description = agent.description.take().or_else(|| named(description));
+    }
+}
+
+/// Truncates a subject that is longer than any line to be read.
+fn truncate_subject(subject: &mut String) {
+    if subject.len() > MAX_SUBJECT {
+        subject.truncate(subject.floor_char_boundary(MAX_SUBJECT));
+        subject.push('…');
+        subject.shrink_to_fit();
     }
 }

@@ -192,6 +192,26 @@ fn unknown_tools_get_a_generic_card() {
     "#);
 }
 
+#[test]
+fn very_many_short_edits_are_joined_to_one_hunk() {
+    let edits = vec![r#"{"old_string":"a","new_string":"b"}"#; 12_000].join(",");
+    let text = card("MultiEdit", &format!(r#"{{"file_path":"/x","edits":[{edits}]}}"#), r#""ok""#);
+    assert_eq!(text.matches("-a\n+b\n").count(), 12_000);
+    let hunks = vec![r#"{"oldStart":1,"newStart":1,"lines":["+a"]}"#; 12_000].join(",");
+    let patch = format!(r#""ok" {{"filePath":"/x","structuredPatch":[{hunks}]}}"#);
+    let text = card("Edit", r#"{"file_path":"/x","old_string":"a","new_string":"b"}"#, &patch);
+    assert_eq!(text.matches("+a\n").count(), 12_000);
+}
+
+#[test]
+fn a_very_long_command_is_in_its_card() {
+    let command = "é".repeat(50_000);
+    let text = card("Bash", &format!(r#"{{"command":"{command}"}}"#), r#""ok""#);
+    let (line, card) = text.split_once('\n').unwrap();
+    assert_eq!(line, format!("Bash | {}… |  | ok", "é".repeat(1 << 15)));
+    assert!(card.contains(&command));
+}
+
 /// Renders the line of a call, without its card.
 fn summary_line(tool: &str, input: &str, result: &str) -> String {
     card(tool, input, result).lines().next().unwrap_or_default().to_owned()
