@@ -36,7 +36,7 @@ impl<'r> ExcerptMask<'r> {
                 let _ = lines.read(&probe, log);
             }
             let mut redactor = Redactor::new(redaction.rules());
-            redactor.learn_log(&lines.bytes);
+            redactor.learn_log_only(&lines.bytes);
             redactor.into_known()
         });
         Self { redaction, known, is_complete: !lines.is_full() }

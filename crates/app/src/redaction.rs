@@ -114,19 +114,13 @@ impl DisplayRedaction {
             mask.local = Some(Arc::new(local));
         }
         let mut redactor = Redactor::new(&self.rules);
-        let mut secrets: BTreeMap<String, String> = BTreeMap::new();
-        for log in &logs {
-            let hits = redactor.learn_log(log);
-            secrets.extend(hits.into_iter().map(|hit| (hit.placeholder, hit.kind.to_string())));
-        }
+        logs.iter().for_each(|log| redactor.learn_log_only(log));
+        report.secrets = redactor.secret_counts();
         redactor.finish_learning();
         for log in &mut logs {
             if let Some(clean) = redactor.mask_log(log) {
                 *log = clean;
             }
-        }
-        for kind in secrets.into_values() {
-            *report.secrets.entry(kind).or_default() += 1;
         }
         mask.add(redactor.into_known());
         (logs, report, mask)
@@ -165,7 +159,7 @@ impl SessionMask {
     /// Returns the secrets in some lines of the session.
     pub(crate) fn find_secrets(&self, lines: &[u8]) -> Option<KnownSecrets> {
         let mut redactor = Redactor::new(&self.redaction.rules);
-        redactor.learn_log(lines);
+        redactor.learn_log_only(lines);
         redactor.into_known()
     }
 

@@ -7,15 +7,15 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::{
-    Ending, Entry, Json, Kind, LineReader, Position, StringRole, decode, key, parse_line, value,
-    visit_strings,
+    Ending, Entry, Json, Kind, Position, StringRole, decode, key, log_lines, parse_line, value, visit_strings,
 };
-use threadline_secret::{KnownSecrets, Replacer, Rules, SecretMatch, mask};
+use threadline_secret::{KnownSecrets, PlaceholderId, Replacer, Rules, SecretMatch, mask};
 use threadline_session::Session;
 
 use crate::draft::EditDraft;
@@ -50,8 +50,9 @@ pub struct Redactor<'r> {
     learnt: Option<KnownSecrets>,
     /// Whether only learnt secrets are replaced, because the text belongs to several sessions.
     only_learnt: bool,
-    /// Whether the first pass is complete.
+    /// Whether the first pass is complete, and the number of different secrets then.
     has_learnt: bool,
+    n_learnt: usize,
     /// Short strings without a secret, as written in a line: most keys and many values repeat in every line.
     clean_strings: FxHashSet<Box<str>>,
     /// The kinds, descriptions and keys of the secrets.
@@ -79,6 +80,7 @@ impl<'r> Redactor<'r> {
             learnt: None,
             only_learnt: false,
             has_learnt: false,
+            n_learnt: 0,
             clean_strings: FxHashSet::default(),
             shared_texts: FxHashSet::default(),
         }
@@ -88,31 +90,53 @@ impl<'r> Redactor<'r> {
     pub fn learn(&mut self, session: &Session) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
         for entry in session.entries() {
-            self.learn_entry(entry, &mut hits);
+            self.learn_entry(entry, Some(&mut hits));
         }
         hits
+    }
+
+    /// Learns the secrets in a session without describing them: there may be very many.
+    pub fn learn_only(&mut self, session: &Session) {
+        session.entries().iter().for_each(|entry| self.learn_entry(entry, None));
     }
 
     /// Learns the secrets in a log, or in a file with one JSON object.
     pub fn learn_log(&mut self, log: &[u8]) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
-        each_entry(log, |entry| self.learn_entry(entry, &mut hits));
+        each_entry(log, |entry| self.learn_entry(entry, Some(&mut hits)));
         hits
+    }
+
+    /// Learns the secrets in a log without describing them: there may be very many.
+    pub fn learn_log_only(&mut self, log: &[u8]) {
+        each_entry(log, |entry| self.learn_entry(entry, None));
+    }
+
+    /// Returns the number of different secrets that were found.
+    pub fn n_secrets(&self) -> usize {
+        self.replacer.len()
+    }
+
+    /// Returns the number of different secrets that were found, by kind.
+    pub fn secret_counts(&self) -> BTreeMap<String, usize> {
+        self.replacer.counts()
     }
 
     /// Learns the secrets in any other file.
     pub fn learn_file(&mut self, content: &[u8]) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
         for chunk in content.utf8_chunks() {
-            self.learn_text(chunk.valid(), None, "", &mut hits);
+            self.learn_text(chunk.valid(), None, "", Some(&mut hits));
         }
         hits
     }
 
-    fn learn_entry(&mut self, entry: &Entry, hits: &mut Vec<MaskedSecret>) {
+    /// Learns the secrets in a line, and adds them to `hits`.
+    fn learn_entry(&mut self, entry: &Entry, mut hits: Option<&mut Vec<MaskedSecret>>) {
         let at = Some(entry.at());
         if entry.kind() == Kind::Bad {
-            return self.learn_text(entry.text(), at, "", hits);
+            self.learn_text(entry.text(), at, "", hits);
+            return;
         }
         // A private key may be stored line by line, as the items of an array.
         let mut column: Option<(&str, Option<usize>, String)> = None;
@@ -139,16 +163,15 @@ impl<'r> Redactor<'r> {
                 }
                 _ => {
                     if let Some((key, _, lines)) = column.take() {
-                        self.learn_text(&lines, at, key, hits);
+                        self.learn_text(&lines, at, key, hits.as_deref_mut());
                     }
                     if decoded.contains("PRIVATE KEY-----") && !decoded.contains('\n') {
                         column = Some((text.key, text.object, decoded.clone().into_owned()));
                     }
                 }
             }
-            let n_before = hits.len();
-            self.learn_text(&decoded, at, text.key, hits);
-            if is_clean || hits.len() > n_before || column.is_some() {
+            let has_secret = self.learn_text(&decoded, at, text.key, hits.as_deref_mut());
+            if is_clean || has_secret || column.is_some() {
                 return;
             }
             match text.inner.len() {
@@ -169,13 +192,26 @@ impl<'r> Redactor<'r> {
         }
     }
 
-    fn learn_text(&mut self, text: &str, at: Option<Position>, key: &str, hits: &mut Vec<MaskedSecret>) {
+    /// Learns the secrets in a text, and adds them to `hits`. Returns whether there are any.
+    fn learn_text(
+        &mut self,
+        text: &str,
+        at: Option<Position>,
+        key: &str,
+        mut hits: Option<&mut Vec<MaskedSecret>>,
+    ) -> bool {
         if text.contains("[secret:") || text.contains("[personal:") {
             self.replacer.reserve(text);
         }
-        for found in self.rules.find_in_member(key, text) {
-            hits.push(self.masked(&found, &text[found.range.clone()], at, key));
+        let all = self.rules.matches_in_member(key, text);
+        for found in all.iter() {
+            let secret = &text[found.range.clone()];
+            match &mut hits {
+                Some(hits) => hits.push(self.masked(&found, secret, at, key)),
+                None => _ = self.replacer.add(&found, secret),
+            }
         }
+        !all.is_empty()
     }
 
     fn masked(
@@ -209,11 +245,17 @@ impl<'r> Redactor<'r> {
     /// Ends the first pass. From now on, every secret found anywhere is replaced everywhere.
     pub fn finish_learning(&mut self) {
         self.has_learnt = true;
+        self.clean_strings = FxHashSet::default();
         self.learnt = self.replacer.known();
+        self.n_learnt = self.replacer.len();
     }
 
     /// Returns the learnt secrets, to be searched for in other texts; `None` if there are none.
-    pub fn into_known(self) -> Option<KnownSecrets> {
+    pub fn into_known(mut self) -> Option<KnownSecrets> {
+        if self.has_learnt && self.n_learnt == self.replacer.len() {
+            return self.learnt;
+        }
+        self.learnt = None;
         self.replacer.known()
     }
 
@@ -250,25 +292,24 @@ impl<'r> Redactor<'r> {
     /// Returns a log to show: every secret is replaced, also in thinking, and each line stays on its line.
     /// `None` if it contains none. The result cannot be resumed.
     pub fn mask_log(&mut self, log: &[u8]) -> Option<Vec<u8>> {
-        let mut out = Vec::with_capacity(log.len());
+        let mut out = Vec::new();
         let mut changed = false;
-        let mut lines = LineReader::new(log);
-        while let Ok(Some(line)) = lines.next() {
-            let mut clean = None;
-            let mut shares_line = false;
-            parse_line(&line, |entry, _| {
-                shares_line |= entry.shares_line();
-                clean = match entry.kind() {
-                    Kind::Bad => self.text("", entry.text(), false),
-                    _ => self.mask_entry(&entry),
-                };
-            });
-            if shares_line {
-                // A line with several objects is one text.
-                clean = self.text("", &String::from_utf8_lossy(line.bytes), false);
+        for line in log_lines(log) {
+            // A line with several objects, or of no object, is one text.
+            let mut is_text = false;
+            parse_line(&line, |entry, _| is_text |= entry.shares_line() || entry.kind() == Kind::Bad);
+            let text = String::from_utf8_lossy(line.bytes);
+            let is_masked = if is_text {
+                let clean = self.text("", &text, false);
+                out.extend_from_slice(clean.as_deref().unwrap_or_default().as_bytes());
+                clean.is_some()
+            } else {
+                self.mask_line(&text, &mut out)
+            };
+            changed |= is_masked;
+            if !is_masked {
+                out.extend_from_slice(line.bytes);
             }
-            changed |= clean.is_some();
-            out.extend_from_slice(clean.as_ref().map_or(line.bytes, |clean| clean.as_bytes()));
             if line.ending == Ending::Newline {
                 out.push(b'\n');
             }
@@ -276,16 +317,22 @@ impl<'r> Redactor<'r> {
         changed.then_some(out)
     }
 
-    fn mask_entry(&mut self, entry: &Entry) -> Option<String> {
-        let mut splices = Vec::new();
-        visit_strings(entry.text(), |text| {
+    /// Appends a line of JSON without its secrets. Appends nothing and returns `false` if it contains none.
+    fn mask_line(&mut self, line: &str, out: &mut Vec<u8>) -> bool {
+        let mut done = 0;
+        visit_strings(line, |text| {
             if !matches!(text.role, StringRole::Id | StringRole::Opaque)
                 && let Some(new) = self.text(text.key, text.inner, true)
             {
-                splices.push(Splice::new(text.range, new));
+                out.extend_from_slice(&line.as_bytes()[done..text.range.start]);
+                out.extend_from_slice(new.as_bytes());
+                done = text.range.end;
             }
         });
-        (!splices.is_empty()).then(|| apply(entry.text(), &mut splices))
+        if done > 0 {
+            out.extend_from_slice(&line.as_bytes()[done..]);
+        }
+        done > 0
     }
 
     /// Returns a file of any kind without its secrets; `None` if it contains none.
@@ -391,13 +438,15 @@ impl<'r> Redactor<'r> {
             if edits.is_empty() {
                 break;
             }
-            let places = edits.iter().map(|(range, _)| range.clone()).collect::<Vec<_>>();
-            let places = if matches!(decoded, Cow::Owned(_)) { raw_ranges(now, &places) } else { places };
+            let is_escaped = matches!(decoded, Cow::Owned(_));
+            drop(decoded);
+            let mut raw = RawOffsets::new(now);
             let mut next = String::with_capacity(now.len());
             let mut done = 0;
-            for (place, (_, name)) in places.into_iter().zip(&edits) {
+            for (range, name) in edits {
+                let place = if is_escaped { raw.at(range.start)..raw.at(range.end) } else { range };
                 next.push_str(&now[done..place.start]);
-                next.push_str(name);
+                let _ = write!(next, "{}", self.replacer.text_of(name));
                 done = place.end;
             }
             next.push_str(&now[done..]);
@@ -407,23 +456,31 @@ impl<'r> Redactor<'r> {
     }
 
     /// Returns the replacements in a text, in order: matches of the rules, and learnt secrets.
-    fn replacements(&mut self, key: &str, text: &str) -> Vec<(Range<usize>, String)> {
-        let mut edits: BTreeMap<usize, (Range<usize>, String)> = BTreeMap::new();
-        let found = if self.only_learnt { Vec::new() } else { self.rules.find_in_member(key, text) };
-        for found in found {
-            let name = self.replacer.placeholder(&found, &text[found.range.clone()]);
-            edits.insert(found.range.start, (found.range, name));
+    fn replacements(&mut self, key: &str, text: &str) -> Vec<(Range<usize>, PlaceholderId)> {
+        let mut edits = Vec::new();
+        if !self.only_learnt {
+            let all = self.rules.matches_in_member(key, text);
+            edits.extend(all.iter().map(|found| {
+                let name = self.replacer.add(&found, &text[found.range.clone()]);
+                (found.range, name)
+            }));
         }
-        for (range, name) in self.learnt.iter().flat_map(|known| known.find(text)) {
-            let before = edits
-                .range(..=range.start)
-                .next_back()
-                .is_some_and(|(_, (other, _))| other.end > range.start);
-            if !before && edits.range(range.clone()).next().is_none() {
-                edits.insert(range.start, (range, name.to_owned()));
+        let copies = self.learnt.as_ref().map(|known| known.find(text)).unwrap_or_default();
+        let n_found = edits.len();
+        let mut next = 0;
+        for (range, name) in copies {
+            while next < n_found && edits[next].0.end <= range.start {
+                next += 1;
+            }
+            // The rest of the matches ends after the beginning of the copy.
+            if next == n_found || edits[next].0.start >= range.end {
+                edits.push((range, name));
             }
         }
-        edits.into_values().collect()
+        if edits.len() > n_found {
+            edits.sort_unstable_by_key(|(range, _)| range.start);
+        }
+        edits
     }
 }
 
@@ -456,8 +513,7 @@ struct LineRedaction {
 
 /// Calls `visit` with each entry of a log.
 pub(crate) fn each_entry(log: &[u8], mut visit: impl FnMut(&Entry)) {
-    let mut lines = LineReader::new(log);
-    while let Ok(Some(line)) = lines.next() {
+    for line in log_lines(log) {
         parse_line(&line, |entry, _| visit(&entry));
     }
 }
@@ -496,21 +552,27 @@ fn is_thinking_at(line: &str, start: usize) -> bool {
         .is_some_and(|kind| kind.is_str(value::THINKING))
 }
 
-/// Maps ranges of the decoded text to ranges of the raw string content. The ranges must be sorted.
-fn raw_ranges(inner: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
-    let bytes = inner.as_bytes();
-    let mut marks: Vec<usize> = Vec::with_capacity(ranges.len() * 2);
-    let wanted: Vec<usize> = ranges.iter().flat_map(|range| [range.start, range.end]).collect();
-    let (mut at, mut decoded) = (0, 0);
-    for want in wanted {
-        while decoded < want && at < bytes.len() {
-            let (long, wide) = char_lengths(inner, at);
-            at += long;
-            decoded += wide;
-        }
-        marks.push(at);
+/// Maps offsets in a decoded text to offsets in the raw content of its JSON string, in ascending order.
+struct RawOffsets<'t> {
+    inner: &'t str,
+    at: usize,
+    decoded: usize,
+}
+
+impl<'t> RawOffsets<'t> {
+    fn new(inner: &'t str) -> Self {
+        Self { inner, at: 0, decoded: 0 }
     }
-    marks.chunks(2).map(|pair| pair[0]..pair[1]).collect()
+
+    /// Returns the raw offset of an offset in the decoded text, which must not be less than the last one.
+    fn at(&mut self, offset: usize) -> usize {
+        while self.decoded < offset && self.at < self.inner.len() {
+            let (long, wide) = char_lengths(self.inner, self.at);
+            self.at += long;
+            self.decoded += wide;
+        }
+        self.at
+    }
 }
 
 /// Returns the length of the character at offset `at`, raw and decoded.
@@ -537,7 +599,7 @@ fn char_lengths(inner: &str, at: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{raw_ranges, value_at};
+    use super::{RawOffsets, value_at};
     use threadline_entry::decode;
 
     #[test]
@@ -546,7 +608,8 @@ mod tests {
         let decoded = decode(inner);
         for (at, letter) in decoded.char_indices() {
             let range = at..at + letter.len_utf8();
-            let raw = raw_ranges(inner, &[range]).remove(0);
+            let mut raw = RawOffsets::new(inner);
+            let raw = raw.at(range.start)..raw.at(range.end);
             assert_eq!(decode(&inner[raw]), letter.to_string());
         }
     }

@@ -50,7 +50,7 @@ pub use json::{
     has_lone_surrogate, replace_lone_surrogates,
 };
 pub use kind::Kind;
-pub use lines::{LineBlock, LineReader, LogLine, SkippedLine};
+pub use lines::{LineBlock, LineReader, LogLine, SkippedLine, log_lines};
 pub use metadata::metadata_line;
 pub use outline::{BlockOutline, LineOutline, NestedOutline, OutlineReader, ValuePlace};
 pub use project::{is_absolute_path, project_directory, worktree_of};

@@ -20,6 +20,21 @@ pub struct LogLine<'b> {
     pub at: Position,
 }
 
+/// Returns the lines of a log in memory, without copying them.
+pub fn log_lines(log: &[u8]) -> impl Iterator<Item = LogLine<'_>> {
+    let mut at = Position::START;
+    std::iter::from_fn(move || {
+        let rest = log.get(at.byte_offset as usize..).filter(|rest| !rest.is_empty())?;
+        let newline = memchr(b'\n', rest);
+        let bytes = &rest[..newline.unwrap_or(rest.len())];
+        let ending = if newline.is_some() { Ending::Newline } else { Ending::None };
+        let line = LogLine { bytes, ending, at };
+        at.byte_offset += (bytes.len() + usize::from(newline.is_some())) as u64;
+        at.line_no += 1;
+        Some(line)
+    })
+}
+
 /// Splits a stream into lines.
 ///
 /// Memory stays at about one chunk, whatever the size of the file. Only a line longer than a chunk makes the
@@ -306,6 +321,18 @@ mod tests {
             out.push((line.bytes.to_vec(), line.ending, line.at));
         }
         out
+    }
+
+    #[test]
+    fn lines_in_memory_are_those_of_a_reader() {
+        for log in ["", "\n", "a", "a\n", "a\r\n\nb", "\n\nä\nb\n"] {
+            let mut reader = LineReader::new(log.as_bytes());
+            let mut lines = log_lines(log.as_bytes());
+            while let Some(line) = reader.next().unwrap() {
+                assert_eq!(lines.next(), Some(line), "{log:?}");
+            }
+            assert_eq!(lines.next(), None, "{log:?}");
+        }
     }
 
     #[test]

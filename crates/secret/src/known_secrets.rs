@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::alphabet::Alphabet;
 use crate::deobfuscate::{self, CopyDecoder, MIN_COPY};
-use crate::piece_set::PieceSet;
+use crate::piece_set::{PieceList, PieceSet};
+use crate::replacer::PlaceholderId;
+use crate::secret_list::SecretList;
 
 /// Shorter secrets are not searched, because they may be ordinary words.
 pub(crate) const SHORTEST: usize = MIN_COPY;
@@ -27,40 +30,47 @@ const MAX_DEPTH: usize = 3;
 /// are decoded in the text that is searched.
 pub struct KnownSecrets {
     pieces: PieceSet,
+    /// The classes and kinds of placeholders: `secret:github-token`.
+    kinds: Vec<String>,
 }
 
 impl KnownSecrets {
-    /// Creates a searcher for secrets with their placeholders; `None` if there are none.
-    pub(crate) fn new<'s>(secrets: impl Iterator<Item = (&'s str, String)>) -> Option<Self> {
-        let mut names = Vec::new();
-        let mut pieces: Vec<(Cow<'s, str>, u32)> = Vec::new();
-        for (secret, name) in secrets.filter(|(_, name)| name.starts_with("[secret:")) {
-            let number = names.len() as u32;
-            names.push(name);
+    /// Creates a searcher for secrets, and for further ones; `None` if there are none. `kinds` are those of
+    /// their placeholders.
+    pub(crate) fn new(secrets: Arc<SecretList>, more: SecretList, kinds: Vec<String>) -> Option<Self> {
+        let is_secret: Vec<bool> = kinds.iter().map(|kind| kind.starts_with("secret:")).collect();
+        let mut pieces = PieceList::new(Arc::clone(&secrets));
+        let first = (0..secrets.len() as u32).map(|index| (secrets.at(index), Some(index)));
+        let more = (0..more.len() as u32).map(|index| (more.at(index), None));
+        for ((secret, name), index) in
+            first.chain(more).filter(|((_, name), _)| is_secret[name.kind as usize])
+        {
             let is_short = secret.len() <= MAX_DECODED && !secret.contains("-----BEGIN ");
             // A secret that was found in an escaped form may occur without escapes elsewhere.
             let plain = if is_short { deobfuscate::plain(secret) } else { None };
             if let Some(plain) = plain.filter(|plain| plain.len() >= SHORTEST) {
-                pieces.extend(spellings(&plain).map(|text| (Cow::Owned(text), number)));
-                pieces.push((Cow::Owned(plain), number));
+                spellings(&plain).for_each(|text| pieces.push(&text, name));
+                pieces.push(&plain, name);
             }
             if secret.contains("-----BEGIN ") || secret.contains('\n') {
                 let is_end = |letter: char| !letter.is_ascii() || !Alphabet::Base64.has(letter as u8);
                 // In a patch, added lines begin with `+`.
                 let lines = secret.split(is_end).map(|line| line.trim_start_matches('+'));
-                let lines = lines.filter(|line| line.len() >= 32);
-                pieces.extend(lines.map(|line| (Cow::Borrowed(line), number)));
+                lines.filter(|line| line.len() >= 32).for_each(|line| pieces.push(line, name));
             } else if secret.len() >= SHORTEST {
-                pieces.push((Cow::Borrowed(secret), number));
-                pieces.extend(spellings(secret).map(|text| (Cow::Owned(text), number)));
+                match index {
+                    Some(index) => pieces.push_secret(index),
+                    None => pieces.push(secret, name),
+                }
+                spellings(secret).for_each(|text| pieces.push(&text, name));
             }
         }
-        (!pieces.is_empty()).then(|| Self { pieces: PieceSet::new(pieces, &names) })
+        (!pieces.is_empty()).then(|| Self { pieces: PieceSet::new(pieces), kinds })
     }
 
     /// Returns the known secrets in a text, in order, with their placeholders, also if they are encoded,
     /// escaped, coloured, in a hex dump, or broken over lines.
-    pub fn find<'k>(&'k self, text: &str) -> Vec<(Range<usize>, &'k str)> {
+    pub fn find(&self, text: &str) -> Vec<(Range<usize>, PlaceholderId)> {
         let mut found = Vec::new();
         self.scan(text.as_bytes(), MAX_DEPTH, &mut |range, name| found.push((range, name)));
         deobfuscate::views(text, |view| {
@@ -84,6 +94,11 @@ impl KnownSecrets {
         found.retain(|(range, _)| text.is_char_boundary(range.start) && text.is_char_boundary(range.end));
         keep_first(&mut found);
         found
+    }
+
+    /// Returns the text of a placeholder.
+    pub fn text_of(&self, placeholder: PlaceholderId) -> String {
+        format!("[{}:{}]", self.kinds[placeholder.kind as usize], placeholder.number)
     }
 
     /// Masks the known secrets in a text.
@@ -125,13 +140,14 @@ impl KnownSecrets {
         self.mask_ranges(text, found)
     }
 
-    fn mask_ranges<'t>(&self, text: &'t str, found: Vec<(Range<usize>, &str)>) -> Cow<'t, str> {
+    fn mask_ranges<'t>(&self, text: &'t str, found: Vec<(Range<usize>, PlaceholderId)>) -> Cow<'t, str> {
         let mut clean = String::new();
         let mut done = 0;
         for (range, placeholder) in found {
             clean.push_str(&text[done..range.start]);
-            clean.push_str(placeholder.rsplit_once(':').map_or(placeholder, |(kind, _)| kind));
-            clean.push_str(if placeholder.contains(':') { "]" } else { "" });
+            clean.push('[');
+            clean.push_str(&self.kinds[placeholder.kind as usize]);
+            clean.push(']');
             done = range.end;
         }
         if done == 0 {
@@ -142,7 +158,7 @@ impl KnownSecrets {
     }
 
     /// Finds the secrets in some bytes, and in the base64 and hex among them.
-    fn scan<'k>(&'k self, bytes: &[u8], depth: usize, found: &mut dyn FnMut(Range<usize>, &'k str)) {
+    fn scan(&self, bytes: &[u8], depth: usize, found: &mut dyn FnMut(Range<usize>, PlaceholderId)) {
         let is_word =
             |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(|byte| Alphabet::Word.has(*byte));
         // Decoded bytes do not contain a secret by chance.
@@ -165,7 +181,7 @@ impl KnownSecrets {
 }
 
 /// Sorts findings, and removes those that overlap an earlier one.
-fn keep_first(found: &mut Vec<(Range<usize>, &str)>) {
+fn keep_first(found: &mut Vec<(Range<usize>, PlaceholderId)>) {
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut end = 0;
     found.retain(|(range, _)| {

@@ -44,6 +44,7 @@ mod probe;
 mod prose;
 mod replacer;
 mod rules;
+mod secret_list;
 mod shape;
 mod table;
 
@@ -51,5 +52,5 @@ pub use custom_rule::RuleError;
 pub use known_secrets::KnownSecrets;
 pub use mask::mask;
 pub use probe::{ProbeCounts, ProbeMatch, ProbeWord, SecretProbe};
-pub use replacer::{ReplacedText, Replacer};
-pub use rules::{Rules, SecretMatch};
+pub use replacer::{PlaceholderId, ReplacedText, Replacer};
+pub use rules::{Rules, SecretMatch, SecretMatches};

@@ -1,65 +1,114 @@
 //! A set of texts that are searched at once, with little memory per text.
 
-use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
+use crate::replacer::PlaceholderId;
+use crate::secret_list::SecretList;
+
 /// The number of bytes of each text that are hashed. No text is shorter.
 pub(crate) const MIN_PIECE: usize = 8;
 
-/// Texts of at least [`MIN_PIECE`] bytes with their names.
+/// Texts of at least [`MIN_PIECE`] bytes with their placeholders.
 ///
 /// A Bloom filter of the first bytes rejects almost all positions of a searched text; at the others, the
 /// longest text of the set is found by binary search. The filter also contains the first bytes of each text
 /// in base64 and hex, so that only their positions need to be decoded. An automaton would need several
 /// kilobytes per text.
 pub(crate) struct PieceSet {
-    /// The texts, sorted, without separators.
-    text: String,
-    /// The end of each text in `text`.
-    ends: Vec<u32>,
-    /// The longest other text that a text begins with, or [`NONE`].
+    pieces: PieceList,
+    /// The indexes of the texts, sorted by text.
+    order: Vec<u32>,
+    /// For each of them, the position of the longest other text that it begins with, or [`NONE`].
     parents: Vec<u32>,
-    /// The number of the name of each text.
-    name_numbers: Vec<u32>,
-    names: String,
-    name_ends: Vec<u32>,
     filter: PrefixFilter,
     longest: usize,
+}
+
+/// Texts to search for: some of the secrets, and other texts.
+pub(crate) struct PieceList {
+    secrets: Arc<SecretList>,
+    others: SecretList,
+    /// The indexes of the texts. Those of the other texts follow those of the secrets.
+    indexes: Vec<u32>,
+}
+
+impl PieceList {
+    /// Creates an empty list.
+    pub(crate) fn new(secrets: Arc<SecretList>) -> Self {
+        Self { secrets, others: SecretList::default(), indexes: Vec::new() }
+    }
+
+    /// Adds one of the secrets, unless it is too short.
+    pub(crate) fn push_secret(&mut self, index: u32) {
+        if self.secrets.at(index).0.len() >= MIN_PIECE {
+            self.indexes.push(index);
+        }
+    }
+
+    /// Adds another text, unless it is too short.
+    pub(crate) fn push(&mut self, piece: &str, placeholder: PlaceholderId) {
+        if piece.len() >= MIN_PIECE {
+            self.indexes.push((self.secrets.len() + self.others.len()) as u32);
+            self.others.push(piece, placeholder);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.indexes.is_empty()
+    }
+
+    fn at(&self, index: u32) -> (&str, PlaceholderId) {
+        match index.checked_sub(self.secrets.len() as u32) {
+            Some(other) => self.others.at(other),
+            None => self.secrets.at(index),
+        }
+    }
+
+    fn piece(&self, index: u32) -> &str {
+        self.at(index).0
+    }
 }
 
 /// A Bloom filter for [`MIN_PIECE`] bytes.
 struct PrefixFilter {
     bits: Vec<u64>,
-    /// The number of bits of a hash that are not used.
-    shift: u32,
 }
 
-/// The number of bits of the filter per beginning of a text, and the minimum of all bits.
-const BITS_PER_PREFIX: usize = 32;
+/// The number of bits of the filter per beginning of a text: for few texts, and for very many.
+const BITS_PER_PREFIX: [usize; 2] = [32, 14];
+/// The number of beginnings of few texts.
+const FEW_PREFIXES: usize = 1 << 16;
+/// The minimum of all bits.
 const MIN_BITS: usize = 1 << 15;
 
 impl PrefixFilter {
     fn new(n_prefixes: usize) -> Self {
-        let n_bits = (n_prefixes * BITS_PER_PREFIX).next_power_of_two().max(MIN_BITS);
-        Self { bits: vec![0; n_bits / 64], shift: u64::BITS - n_bits.trailing_zeros() }
+        let n_bits = n_prefixes * BITS_PER_PREFIX[usize::from(n_prefixes > FEW_PREFIXES)];
+        Self { bits: vec![0; n_bits.max(MIN_BITS).div_ceil(64)] }
     }
 
     fn insert(&mut self, text: &[u8]) {
         if let Some(start) = text.first_chunk() {
             let hash = hash(start);
-            for place in [hash >> self.shift, rehash(hash) >> self.shift] {
-                self.bits[place as usize / 64] |= 1 << (place % 64);
+            for place in [self.place(hash), self.place(rehash(hash))] {
+                self.bits[place / 64] |= 1 << (place % 64);
             }
         }
     }
 
     fn contains(&self, start: &[u8; MIN_PIECE]) -> bool {
-        let has = |place: u64| self.bits[place as usize / 64] >> (place % 64) & 1 == 1;
+        let has = |place: usize| self.bits[place / 64] >> (place % 64) & 1 == 1;
         let hash = hash(start);
-        has(hash >> self.shift) && has(rehash(hash) >> self.shift)
+        has(self.place(hash)) && has(self.place(rehash(hash)))
+    }
+
+    /// Returns the number of a bit, in proportion to the hash.
+    fn place(&self, hash: u64) -> usize {
+        ((u128::from(hash) * (self.bits.len() as u128 * 64)) >> 64) as usize
     }
 }
 
@@ -95,50 +144,33 @@ fn each_prefix(piece: &[u8], mut visit: impl FnMut(&[u8])) {
 const NONE: u32 = u32::MAX;
 
 impl PieceSet {
-    /// Creates a set of texts with the numbers of their names. Of equal texts, the one with the first name is
-    /// kept.
-    pub(crate) fn new(mut pieces: Vec<(Cow<'_, str>, u32)>, names: &[String]) -> Self {
-        pieces.retain(|(piece, _)| piece.len() >= MIN_PIECE);
-        let name = |number: u32| &names[number as usize];
-        pieces.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
-        pieces.dedup_by(|next, first| next.0 == first.0);
+    /// Creates a set of texts. Of equal texts, the one with the first placeholder is kept.
+    pub(crate) fn new(mut pieces: PieceList) -> Self {
+        let mut order = std::mem::take(&mut pieces.indexes);
+        order.sort_unstable_by(|a, b| pieces.at(*a).cmp(&pieces.at(*b)));
+        order.dedup_by(|next, first| pieces.piece(*next) == pieces.piece(*first));
         // Most texts have letters and digits only, so that both alphabets of base64 encode them alike.
         const PREFIXES_PER_PIECE: usize = 9;
-        let mut set = Self {
-            text: String::with_capacity(pieces.iter().map(|(piece, _)| piece.len()).sum()),
-            ends: Vec::with_capacity(pieces.len()),
-            parents: Vec::with_capacity(pieces.len()),
-            name_numbers: Vec::with_capacity(pieces.len()),
-            names: names.concat(),
-            name_ends: names
-                .iter()
-                .scan(0, |end, name| {
-                    *end += name.len() as u32;
-                    Some(*end)
-                })
-                .collect(),
-            filter: PrefixFilter::new(pieces.len() * PREFIXES_PER_PIECE),
-            longest: pieces.iter().map(|(piece, _)| piece.len()).max().unwrap_or(0),
-        };
+        let mut filter = PrefixFilter::new(order.len() * PREFIXES_PER_PIECE);
+        let mut parents = Vec::with_capacity(order.len());
         // The texts that the current one may begin with, each a beginning of the next.
         let mut open: Vec<usize> = Vec::new();
-        for (number, (piece, name)) in pieces.iter().enumerate() {
-            while open.last().is_some_and(|last| !piece.starts_with(&*pieces[*last].0)) {
+        for (position, index) in order.iter().enumerate() {
+            let piece = pieces.piece(*index);
+            while open.last().is_some_and(|last| !piece.starts_with(pieces.piece(order[*last]))) {
                 open.pop();
             }
-            set.parents.push(open.last().map_or(NONE, |parent| *parent as u32));
-            open.push(number);
-            set.text.push_str(piece);
-            set.ends.push(set.text.len() as u32);
-            set.name_numbers.push(*name);
-            each_prefix(piece.as_bytes(), |prefix| set.filter.insert(prefix));
+            parents.push(open.last().map_or(NONE, |parent| *parent as u32));
+            open.push(position);
+            each_prefix(piece.as_bytes(), |prefix| filter.insert(prefix));
         }
-        set
+        let longest = order.iter().map(|index| pieces.piece(*index).len()).max().unwrap_or(0);
+        Self { pieces, order, parents, filter, longest }
     }
 
-    /// Returns the texts with their names.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        (0..self.ends.len()).map(|number| (self.piece(number), self.name_of(number)))
+    /// Returns the texts with their placeholders.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, PlaceholderId)> {
+        self.order.iter().map(|index| self.pieces.at(*index))
     }
 
     /// Returns the length of the longest text.
@@ -148,11 +180,11 @@ impl PieceSet {
 
     /// Finds the longest text at each position that is accepted, from left to right and without overlaps.
     /// Calls `on_encoded` with the other positions at which an encoded text may begin.
-    pub(crate) fn find<'s>(
-        &'s self,
+    pub(crate) fn find(
+        &self,
         bytes: &[u8],
         accepts: impl Fn(&Range<usize>) -> bool,
-        mut found: impl FnMut(Range<usize>, &'s str),
+        mut found: impl FnMut(Range<usize>, PlaceholderId),
         mut on_encoded: impl FnMut(usize),
     ) {
         let mut at = 0;
@@ -162,7 +194,7 @@ impl PieceSet {
                 Some(number) if accepts(&(at..at + self.piece(number).len())) => {
                     let range = at..at + self.piece(number).len();
                     at = range.end;
-                    found(range, self.name_of(number));
+                    found(range, self.pieces.at(self.order[number]).1);
                 }
                 _ => {
                     on_encoded(at);
@@ -174,7 +206,7 @@ impl PieceSet {
 
     /// Returns the number of the longest text that some bytes begin with.
     fn longest_at(&self, bytes: &[u8]) -> Option<usize> {
-        let (mut low, mut high) = (0, self.ends.len());
+        let (mut low, mut high) = (0, self.order.len());
         while low < high {
             let middle = (low + high) / 2;
             match self.piece(middle).as_bytes() <= bytes {
@@ -190,33 +222,28 @@ impl PieceSet {
         Some(number)
     }
 
-    fn piece(&self, number: usize) -> &str {
-        let start = number.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
-        &self.text[start..self.ends[number] as usize]
-    }
-
-    fn name_of(&self, number: usize) -> &str {
-        self.name(self.name_numbers[number] as usize)
-    }
-
-    fn name(&self, number: usize) -> &str {
-        let start = number.checked_sub(1).map_or(0, |before| self.name_ends[before] as usize);
-        &self.names[start..self.name_ends[number] as usize]
+    /// Returns the text at a position in the sorted order.
+    fn piece(&self, position: usize) -> &str {
+        self.pieces.piece(self.order[position])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::PieceSet;
+    use std::sync::Arc;
+
+    use super::{PieceList, PieceSet, PlaceholderId};
 
     #[test]
     fn the_longest_text_is_found_at_each_position() {
         let texts = ["abcdefgh", "abcdefghij", "abcdefghijkl", "abcdefghzz", "cdefghijxxx"];
-        let names = texts.map(str::to_owned);
-        let set = PieceSet::new(texts.iter().zip(0..).map(|(text, n)| ((*text).into(), n)).collect(), &names);
+        let mut pieces = PieceList::new(Arc::default());
+        texts.iter().zip(0..).for_each(|(text, number)| pieces.push(text, PlaceholderId { kind: 0, number }));
+        let set = PieceSet::new(pieces);
         let found = |text: &str| {
             let mut all = Vec::new();
-            set.find(text.as_bytes(), |_| true, |range, name| all.push((range, name.to_owned())), |_| {});
+            let name = |placeholder: PlaceholderId| texts[placeholder.number as usize].to_owned();
+            set.find(text.as_bytes(), |_| true, |range, found| all.push((range, name(found))), |_| {});
             all
         };
         for (text, expected) in [

@@ -1,6 +1,7 @@
 //! The set of rules, and the search with all of them at once.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -41,6 +42,77 @@ pub struct Rules {
     paths: bool,
 }
 
+/// The findings in a text, sorted and without overlaps. They take less memory than a [`SecretMatch`] each,
+/// because a text may contain very many.
+pub struct SecretMatches<'r> {
+    rules: &'r Rules,
+    found: Vec<FoundSecret>,
+}
+
+impl<'r> SecretMatches<'r> {
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Returns the findings.
+    pub fn iter(&self) -> impl Iterator<Item = SecretMatch<'r>> {
+        self.found.iter().map(|found| self.rules.labelled(found))
+    }
+
+    /// Returns the findings, and frees their memory at the end.
+    fn into_vec(self) -> Vec<SecretMatch<'r>> {
+        self.found.iter().map(|found| self.rules.labelled(found)).collect()
+    }
+}
+
+/// A finding in a text, without its names.
+#[derive(Clone, Copy)]
+struct FoundSecret {
+    start: usize,
+    /// Secrets are shorter than 4 GiB.
+    length: u32,
+    label: LabelNumber,
+    /// Of findings that overlap, the one with the lowest rank is kept.
+    rank: u8,
+}
+
+impl FoundSecret {
+    fn new(rank: u8, range: Range<usize>, label: LabelNumber) -> Self {
+        let length = u32::try_from(range.len()).unwrap_or(u32::MAX);
+        Self { start: range.start, length, label, rank }
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.start..self.start + self.length as usize
+    }
+}
+
+/// The number of a kind of secret: of [`OTHER_LABELS`], then of [`FORMS`], of [`SHAPES`], of the custom rules.
+type LabelNumber = u16;
+
+/// The kinds of secrets that are not in a table: kind, description, and whether it is personal data.
+static OTHER_LABELS: [(&str, &str, bool); 9] = [
+    ("assignment", "a secret in an assignment", false),
+    ("assignment", "a secret in a sentence", false),
+    ("assignment", "a secret in a column of a table", false),
+    ("password", "a password on a command line", false),
+    ("seed-phrase", "a wallet seed phrase", false),
+    ("bitcoin-key", "a Bitcoin private key", false),
+    ("discord-token", "a Discord bot token", false),
+    ("email", "an e-mail address", true),
+    ("user", "a user name in a home directory", true),
+];
+const ASSIGNMENT: LabelNumber = 0;
+const SENTENCE: LabelNumber = 1;
+const COLUMN: LabelNumber = 2;
+const PASSWORD: LabelNumber = 3;
+const SEED_PHRASE: LabelNumber = 4;
+const BITCOIN_KEY: LabelNumber = 5;
+const DISCORD_TOKEN: LabelNumber = 6;
+const EMAIL: LabelNumber = 7;
+const USER: LabelNumber = 8;
+
 /// The length of the shortest built-in finding: `a@b.co`.
 const SHORTEST: usize = 6;
 
@@ -73,8 +145,8 @@ const LIST_STARTS: &[&str] = &["1. ", "1) ", "1: "];
 /// A check that runs at a match of the automaton.
 #[derive(Clone, Copy)]
 enum AnchorCheck {
-    Form(&'static TokenForm),
-    Shape(&'static SecretShape),
+    Form(&'static TokenForm, LabelNumber),
+    Shape(&'static SecretShape, LabelNumber),
     Assignment,
     Command,
     Prose,
@@ -103,12 +175,13 @@ impl Rules {
         let mut on = |anchor: &str, what: AnchorCheck| {
             tries.entry(anchor.to_ascii_lowercase()).or_default().push(what)
         };
-        for form in FORMS {
-            on(form.prefix, AnchorCheck::Form(form));
+        let mut labels = OTHER_LABELS.len() as LabelNumber..;
+        for (form, label) in FORMS.iter().zip(&mut labels) {
+            on(form.prefix, AnchorCheck::Form(form, label));
         }
-        for shape in &SHAPES {
+        for (shape, label) in SHAPES.iter().zip(&mut labels) {
             for anchor in shape.anchors {
-                on(anchor, AnchorCheck::Shape(shape));
+                on(anchor, AnchorCheck::Shape(shape, label));
             }
         }
         for name in assignment::SECRET_WORDS {
@@ -204,31 +277,56 @@ impl Rules {
     /// percent-encoding, escapes of JSON, C and HTML within the text, and base64 and hex. If the text itself
     /// is a JSON string, the caller must decode it first.
     pub fn find(&self, text: &str) -> Vec<SecretMatch<'_>> {
-        let mut found: Vec<(u8, SecretMatch<'_>)> = Vec::new();
+        self.matches(text).into_vec()
+    }
+
+    /// Finds everything in a text, as [`Rules::find`] does.
+    pub fn matches(&self, text: &str) -> SecretMatches<'_> {
+        let mut found = Vec::new();
         self.collect(text, MAX_DEPTH, &mut found);
-        if found.is_empty() {
-            return Vec::new();
-        }
         self.resolve_overlaps(text, found)
     }
 
     /// Finds everything in the value of a JSON member. The key may identify a value that is not recognized
     /// alone: a password.
     pub fn find_in_member(&self, key: &str, text: &str) -> Vec<SecretMatch<'_>> {
-        let found = self.find(text);
-        if !found.is_empty() || !(8..=LONGEST_MEMBER).contains(&text.len()) || !assignment::is_name(key) {
-            return found;
+        self.matches_in_member(key, text).into_vec()
+    }
+
+    /// Finds everything in the value of a JSON member, as [`Rules::find_in_member`] does.
+    pub fn matches_in_member(&self, key: &str, text: &str) -> SecretMatches<'_> {
+        let mut matches = self.matches(text);
+        if !matches.is_empty() || !(8..=LONGEST_MEMBER).contains(&text.len()) || !assignment::is_name(key) {
+            return matches;
         }
         let head = format!("\"{key}\": \"");
-        let found = self.find(&format!("{head}{text}\"")).into_iter();
-        let inside = found
-            .filter(|found| found.range.start >= head.len() && found.range.end <= head.len() + text.len());
-        inside
-            .map(|found| SecretMatch {
-                range: found.range.start - head.len()..found.range.end - head.len(),
-                ..found
-            })
-            .collect()
+        let inside = head.len()..head.len() + text.len();
+        matches = self.matches(&format!("{head}{text}\""));
+        matches.found.retain(|found| found.start >= inside.start && found.range().end <= inside.end);
+        matches.found.iter_mut().for_each(|found| found.start -= head.len());
+        matches
+    }
+
+    /// Returns a finding with its names.
+    fn labelled(&self, found: &FoundSecret) -> SecretMatch<'_> {
+        let mut number = usize::from(found.label);
+        let mut take = |count: usize| {
+            let is_here = number < count;
+            let at = number;
+            number = number.wrapping_sub(count);
+            is_here.then_some(at)
+        };
+        let (kind, description, is_personal) = if let Some(other) = take(OTHER_LABELS.len()) {
+            OTHER_LABELS[other]
+        } else if let Some(form) = take(FORMS.len()) {
+            (FORMS[form].kind, FORMS[form].description, false)
+        } else if let Some(shape) = take(SHAPES.len()) {
+            (SHAPES[shape].kind, SHAPES[shape].description, false)
+        } else {
+            let own = &self.custom[number];
+            (&*own.kind, &*own.description, false)
+        };
+        SecretMatch { range: found.range(), kind, description, is_personal }
     }
 
     /// Returns whether the value of a JSON member with this key may be a secret that is not recognized alone.
@@ -237,7 +335,7 @@ impl Rules {
     }
 
     /// Finds everything in a text, plain and encoded, in no particular order.
-    fn collect<'r>(&'r self, text: &str, depth: usize, found: &mut Vec<(u8, SecretMatch<'r>)>) {
+    fn collect(&self, text: &str, depth: usize, found: &mut Vec<FoundSecret>) {
         // Most strings of a log are shorter than any built-in finding.
         if text.len() >= SHORTEST || !self.custom.is_empty() {
             self.scan(text, found);
@@ -248,59 +346,44 @@ impl Rules {
         deobfuscate::views(text, |view| {
             let mut inner = Vec::new();
             self.scan(&view.text, &mut inner);
-            found.extend(inner.into_iter().map(|(rank, inner)| {
-                let range = view.origin(&inner.range);
-                (rank, SecretMatch { range, ..inner })
+            found.extend(inner.into_iter().map(|inner: FoundSecret| {
+                FoundSecret::new(inner.rank, view.origin(&inner.range()), inner.label)
             }));
         });
         let mut keys = Vec::new();
         let on_run = |run: Range<usize>| {
-            keys.extend(discord_token(text, &run).map(|range| {
-                let (kind, description) = ("discord-token", "a Discord bot token");
-                (1, SecretMatch { range, kind, description, is_personal: false })
-            }));
+            keys.extend(discord_token(text, &run).map(|range| FoundSecret::new(1, range, DISCORD_TOKEN)));
             if run.len() < bitcoin::MIN_LENGTH {
                 return;
             }
             let words = deobfuscate::words(text, run);
-            keys.extend(
-                words.filter(|word| bitcoin::is_key(&text.as_bytes()[word.clone()])).map(bitcoin_key),
-            );
+            let words = words.filter(|word| bitcoin::is_key(&text.as_bytes()[word.clone()]));
+            keys.extend(words.map(|word| FoundSecret::new(1, word, BITCOIN_KEY)));
         };
         deobfuscate::encoded(text, on_run, |range, decoded| {
             let mut inner = Vec::new();
             self.collect(decoded, depth - 1, &mut inner);
             // The whole run is replaced, because the rest of it could still be decoded.
-            let first =
-                inner.into_iter().filter(|(_, found)| !found.is_personal).min_by_key(|(rank, _)| *rank);
-            found.extend(first.map(|(_, first)| (0, SecretMatch { range, ..first })));
+            let is_personal = |found: &FoundSecret| self.labelled(found).is_personal;
+            let first = inner.into_iter().filter(|found| !is_personal(found)).min_by_key(|found| found.rank);
+            found.extend(first.map(|first| FoundSecret::new(0, range, first.label)));
         });
         found.append(&mut keys);
     }
 
     /// Finds everything in a text without decoding it.
-    fn scan<'r>(&'r self, text: &str, found: &mut Vec<(u8, SecretMatch<'r>)>) {
+    fn scan(&self, text: &str, found: &mut Vec<FoundSecret>) {
         for hit in self.automaton.find_overlapping_iter(text) {
             for what in &self.anchors[hit.pattern().as_usize()] {
                 self.check_at(*what, text, hit.range(), found);
             }
         }
-        phrase::find(text, |range| found.push(seed_phrase(range)));
-        for own in &self.custom {
+        phrase::find(text, |range| found.push(FoundSecret::new(1, range, SEED_PHRASE)));
+        let labels = OTHER_LABELS.len() + FORMS.len() + SHAPES.len()..;
+        for (own, label) in self.custom.iter().zip(labels) {
             for hit in own.pattern.captures_iter(text) {
-                let Some(secret) = hit.get(1).or_else(|| hit.get(0)).filter(|secret| !secret.is_empty())
-                else {
-                    continue;
-                };
-                found.push((
-                    0,
-                    SecretMatch {
-                        range: secret.range(),
-                        kind: &own.kind,
-                        description: &own.description,
-                        is_personal: false,
-                    },
-                ));
+                let secret = hit.get(1).or_else(|| hit.get(0)).filter(|secret| !secret.is_empty());
+                found.extend(secret.map(|secret| FoundSecret::new(0, secret.range(), label as LabelNumber)));
             }
         }
     }
@@ -312,10 +395,10 @@ impl Rules {
         let mut clean = Cow::Borrowed(text);
         // The remaining text may look like a secret only now. Each round removes at least one more.
         for _ in 0..MAX_ROUNDS {
-            let found = self.find(&clean);
+            let found = self.matches(&clean);
             let mut next = String::new();
             let mut from = 0;
-            for secret in found.into_iter().filter(|secret| !secret.is_personal) {
+            for secret in found.iter().filter(|secret| !secret.is_personal) {
                 next.push_str(&clean[from..secret.range.start]);
                 next.push_str("[secret:");
                 next.push_str(secret.kind);
@@ -339,14 +422,14 @@ impl Rules {
         let mut found = Vec::new();
         for hit in self.automaton.find_overlapping_iter(text) {
             for what in &self.anchors[hit.pattern().as_usize()] {
-                if matches!(what, AnchorCheck::Form(_)) {
+                if matches!(what, AnchorCheck::Form(..)) {
                     self.check_at(*what, text, hit.range(), &mut found);
                 }
             }
         }
         let mut clean = String::new();
         let mut done = 0;
-        for secret in self.resolve_overlaps(text, found) {
+        for secret in self.resolve_overlaps(text, found).iter() {
             clean.push_str(&text[done..secret.range.start]);
             clean.push_str(&format!("[secret:{}]", secret.kind));
             done = secret.range.end;
@@ -363,65 +446,50 @@ impl Rules {
 
     /// Returns whether there is any finding.
     pub fn has_findings(&self, text: &str) -> bool {
-        !self.find(text).is_empty()
+        !self.matches(text).is_empty()
     }
 
-    fn check_at<'r>(
-        &'r self,
-        what: AnchorCheck,
-        text: &str,
-        at: Range<usize>,
-        all: &mut Vec<(u8, SecretMatch<'r>)>,
-    ) {
-        let mut add = |rank, range: Range<usize>, kind, what, is_personal| {
-            all.push((rank, SecretMatch { range, kind, description: what, is_personal }));
-        };
+    fn check_at(&self, what: AnchorCheck, text: &str, at: Range<usize>, all: &mut Vec<FoundSecret>) {
+        let mut add =
+            |rank, range: Range<usize>, label: LabelNumber| all.push(FoundSecret::new(rank, range, label));
         match what {
-            AnchorCheck::Form(form) => {
+            AnchorCheck::Form(form, label) => {
                 let Some(end) = form.end(text.as_bytes(), at.start) else { return };
                 // A generic key has lower priority than one of a specific issuer.
-                add(
-                    if form.kind == "api-key" { 2 } else { 1 },
-                    at.start..end,
-                    form.kind,
-                    form.description,
-                    false,
-                );
+                add(if form.kind == "api-key" { 2 } else { 1 }, at.start..end, label);
             }
-            AnchorCheck::Shape(shape) => {
-                shape.find(text, at, &mut |range| add(1, range, shape.kind, shape.description, false))
-            }
+            AnchorCheck::Shape(shape, label) => shape.find(text, at, &mut |range| add(1, range, label)),
             AnchorCheck::Assignment => {
                 if let Some(range) = assignment::find(text, at) {
-                    add(3, range, "assignment", "a secret in an assignment", false);
+                    add(3, range, ASSIGNMENT);
                 }
             }
-            AnchorCheck::Command => command::find(text, at, |range| {
-                add(2, range, "password", "a password on a command line", false);
-            }),
+            AnchorCheck::Command => command::find(text, at, |range| add(2, range, PASSWORD)),
             AnchorCheck::Prose => {
                 if let Some(range) = prose::find(text, at) {
-                    add(4, range, "assignment", "a secret in a sentence", false);
+                    add(4, range, SENTENCE);
                 }
             }
             AnchorCheck::ProseBefore => {
                 if let Some(range) = prose::find_before(text, at) {
-                    add(4, range, "assignment", "a secret in a sentence", false);
+                    add(4, range, SENTENCE);
                 }
             }
-            AnchorCheck::Column => column::find(text, at, |range| {
-                add(3, range, "assignment", "a secret in a column of a table", false);
-            }),
-            AnchorCheck::Phrase => all.extend(phrase::find_after_name(text, at).map(seed_phrase)),
-            AnchorCheck::NumberedPhrase => all.extend(phrase::find_numbered(text, at).map(seed_phrase)),
+            AnchorCheck::Column => column::find(text, at, |range| add(3, range, COLUMN)),
+            AnchorCheck::Phrase => {
+                phrase::find_after_name(text, at).into_iter().for_each(|range| add(1, range, SEED_PHRASE));
+            }
+            AnchorCheck::NumberedPhrase => {
+                phrase::find_numbered(text, at).into_iter().for_each(|range| add(1, range, SEED_PHRASE));
+            }
             AnchorCheck::Email => {
                 if let Some(range) = personal::email(text, at) {
-                    add(4, range, "email", "an e-mail address", true);
+                    add(4, range, EMAIL);
                 }
             }
             AnchorCheck::User => {
                 if let Some(range) = personal::user(text, at) {
-                    add(4, range, "user", "a user name in a home directory", true);
+                    add(4, range, USER);
                 }
             }
         }
@@ -447,39 +515,34 @@ impl Rules {
     }
 
     /// Resolves overlaps, preferring higher priority, then greater length. Drops exceptions and placeholders.
-    fn resolve_overlaps<'r>(
-        &self,
-        text: &str,
-        mut found: Vec<(u8, SecretMatch<'r>)>,
-    ) -> Vec<SecretMatch<'r>> {
-        found.retain(|(_, found)| {
-            let secret = &text[found.range.clone()];
+    fn resolve_overlaps(&self, text: &str, mut found: Vec<FoundSecret>) -> SecretMatches<'_> {
+        found.retain(|found| {
+            let secret = &text[found.range()];
             !is_placeholder(secret)
-                && !self.is_in_placeholder(text, &found.range)
+                && !self.is_in_placeholder(text, &found.range())
                 && !self.allowed.iter().any(|allowed| allowed.accepts(secret))
         });
-        found.sort_by_key(|(rank, found)| (*rank, std::cmp::Reverse(found.range.len()), found.range.start));
-        // By start offset; without overlaps.
-        let mut kept: BTreeMap<usize, SecretMatch<'r>> = BTreeMap::new();
-        for (_, found) in found {
-            let Range { start, end } = found.range;
-            let before = kept.range(..=start).next_back().is_some_and(|(_, kept)| kept.range.end > start);
-            let behind = kept.range(start..end).next().is_some();
-            if !before && !behind {
-                kept.insert(start, found);
-            }
+        let has_overlap = |found: &[FoundSecret]| {
+            found.windows(2).any(|pair| pair[0].range().end > pair[1].start || pair[0].start > pair[1].start)
+        };
+        // The findings of most texts are in order, and need no memory besides.
+        if has_overlap(&found) {
+            found.sort_by_key(|found| (found.rank, Reverse(found.length), found.start));
+            // The ends of the findings that are kept, by start offset.
+            let mut kept: BTreeMap<usize, usize> = BTreeMap::new();
+            found.retain(|found| {
+                let Range { start, end } = found.range();
+                let before = kept.range(..=start).next_back().is_some_and(|(_, kept)| *kept > start);
+                let behind = kept.range(start..end).next().is_some();
+                if !before && !behind {
+                    kept.insert(start, end);
+                }
+                !before && !behind
+            });
+            found.sort_unstable_by_key(|found| found.start);
         }
-        kept.into_values().collect()
+        SecretMatches { rules: self, found }
     }
-}
-
-fn seed_phrase<'r>(range: Range<usize>) -> (u8, SecretMatch<'r>) {
-    (1, SecretMatch { range, kind: "seed-phrase", description: "a wallet seed phrase", is_personal: false })
-}
-
-fn bitcoin_key<'r>(range: Range<usize>) -> (u8, SecretMatch<'r>) {
-    let (kind, description) = ("bitcoin-key", "a Bitcoin private key");
-    (1, SecretMatch { range, kind, description, is_personal: false })
 }
 
 /// Returns whether a text contains a placeholder of a [`crate::Replacer`].

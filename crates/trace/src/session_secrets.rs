@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use rustc_hash::FxHashSet;
 use threadline_edit::Redactor;
 use threadline_entry::{Ending, Position};
 use threadline_secret::{KnownSecrets, Rules};
@@ -27,14 +26,13 @@ const MAX_LINES: usize = 1000;
 /// Learns the secrets of a session.
 pub(crate) struct SecretLearner<'r> {
     redactor: Redactor<'r>,
-    placeholders: FxHashSet<String>,
     lines: SecretLines,
 }
 
 impl<'r> SecretLearner<'r> {
     /// Creates a learner that has not learnt anything.
     pub(crate) fn new(rules: &'r Rules) -> Self {
-        Self { redactor: Redactor::new(rules), placeholders: FxHashSet::default(), lines: SecretLines::new() }
+        Self { redactor: Redactor::new(rules), lines: SecretLines::new() }
     }
 
     /// Learns the secrets of a log: of `saved` lines before offset `from`, and of all lines after it. If no
@@ -77,12 +75,9 @@ impl<'r> SecretLearner<'r> {
     }
 
     fn learn_line(&mut self, agent: &str, offset: u64, line: &[u8], is_complete: bool) {
-        let hits = self.redactor.learn_log(line);
-        let mut is_new = false;
-        for hit in hits {
-            is_new |= self.placeholders.insert(hit.placeholder);
-        }
-        if is_new && is_complete {
+        let n_before = self.redactor.n_secrets();
+        self.redactor.learn_log_only(line);
+        if is_complete && self.redactor.n_secrets() > n_before {
             self.lines.entry(agent.to_owned()).or_default().insert(offset);
         }
     }

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use threadline_app::edit::{SecretHit, SecretReport};
@@ -101,14 +101,13 @@ fn rules(args: &RedactArgs) -> Result<Rules, CommandError> {
 
 /// Lists the secrets, one line each: kind, masked text, first place, and placeholder.
 fn list(cx: &Context, found: &[SecretHit]) -> Result<(), CommandError> {
-    let mut secrets: BTreeMap<&str, Vec<&SecretHit>> = BTreeMap::new();
-    for found in found {
-        secrets.entry(&found.hit.placeholder).or_default().push(found);
-    }
+    let mut secrets: Vec<&SecretHit> = found.iter().collect();
+    secrets.sort_by(|a, b| a.hit.placeholder.cmp(&b.hit.placeholder));
     let page = cx.ui.page();
     let mut answer = cx.ui.output();
-    for (name, hits) in secrets {
+    for hits in secrets.chunk_by(|a, b| a.hit.placeholder == b.hit.placeholder) {
         let SecretHit { path, hit: first } = hits[0];
+        let name = &first.placeholder;
         let files = hits.iter().map(|found| &found.path).collect::<BTreeSet<_>>().len();
         let line = first.at.map(|at| format!(", line {}", at.line_no)).unwrap_or_default();
         let others = match hits.len() {

@@ -1,0 +1,39 @@
+//! Secrets with their placeholders.
+
+use crate::replacer::PlaceholderId;
+
+/// Texts with their placeholders. They share one allocation, since a log may contain very many.
+#[derive(Clone, Default)]
+pub(crate) struct SecretList {
+    /// The texts, without separators.
+    text: String,
+    /// The end of each text.
+    ends: Vec<u32>,
+    placeholders: Vec<PlaceholderId>,
+}
+
+impl SecretList {
+    /// Adds a text.
+    pub(crate) fn push(&mut self, text: &str, placeholder: PlaceholderId) {
+        // All secrets together are shorter than 4 GiB.
+        let Ok(end) = u32::try_from(self.text.len() + text.len()) else { return };
+        self.text.push_str(text);
+        self.ends.push(end);
+        self.placeholders.push(placeholder);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns the text at an index, and its placeholder.
+    pub(crate) fn at(&self, index: u32) -> (&str, PlaceholderId) {
+        let index = index as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        (&self.text[start..self.ends[index] as usize], self.placeholders[index])
+    }
+}
