@@ -126,6 +126,47 @@ static SHAPES: &[HostileShape] = &[
     shape("a wide table", 300_000, |n| exchange(&format!("{0}\n{1}\n{0}", "|a".repeat(n), "|-".repeat(n)))),
     shape("code", 300_000, |n| exchange(&format!("```rust\n{}```", "let a = 1;\n".repeat(n)))),
     shape("a long diff", 100_000, diff),
+    shape("one command of short words", 1_000_000, |n| tool("Bash", json!({"command": "a ".repeat(n)}))),
+    shape("a command of short lines", 500_000, |n| tool("Bash", json!({"command": "ls\n".repeat(n)}))),
+    shape("a call of many short edits", 50_000, |n| {
+        let edits = vec![json!({"old_string": "a", "new_string": "b"}); n];
+        tool("MultiEdit", json!({"file_path": "/loom/a", "edits": edits}))
+    }),
+    shape("a new file of short lines", 500_000, |n| {
+        tool("Write", json!({"file_path": "/loom/a", "content": "ab\n".repeat(n)}))
+    }),
+    shape("a patch of short lines", 200_000, |n| {
+        edit_with_patch(
+            &json!([{"oldStart": 1, "oldLines": 0, "newStart": 1, "newLines": n, "lines": vec!["+a"; n]}]),
+        )
+    }),
+    shape("a patch of short hunks", 40_000, |n| {
+        let hunk = json!({"oldStart": 1, "oldLines": 0, "newStart": 1, "newLines": 1, "lines": ["+a"]});
+        edit_with_patch(&json!(vec![hunk; n]))
+    }),
+    shape("a patch of hunks without places", 100_000, |n| {
+        edit_with_patch(&json!(vec![json!({"lines": ["+"]}); n]))
+    }),
+    shape("changes of one file by commands", 3_000, command_changes),
+    shape("names of files that a command changed", 40_000, |n| {
+        let files: Vec<Value> =
+            (0..n).map(|idx| json!({"filePath": format!("/loom/{idx}"), "hunks": []})).collect();
+        let names: Vec<String> = (0..n).map(|idx| format!("/loom/n{idx}")).collect();
+        let mut lines = result("ok");
+        lines[2]["toolUseResult"]["bashEditDiff"] = json!({"files": files, "changedFiles": names});
+        lines
+    }),
+    shape("different tokens", 60_000, |n| {
+        result_text(&(0..n).map(|idx| format!("ghp_{}\n", letters(idx, 36))).collect::<String>())
+    }),
+    shape("different passwords", 100_000, |n| {
+        result_text(&(0..n).map(|idx| format!("password={}\n", letters(idx, 12))).collect::<String>())
+    }),
+    shape("a long turn with an open call", 20_000, |n| {
+        let first = [user(0, None, json!("x")), reply(1, Some(0), 1, json!([call("t1")]))];
+        let more = (2..n).map(|idx| reply(idx, Some(idx - 1), idx, words(&"weft ".repeat(100))));
+        first.into_iter().chain(more).collect()
+    }),
     shape("edits of one file", 2_000, edits),
     shape("edits of one long file", 6_000, edits_of_long_file),
     shape("a call of many questions", 10_000, questions),
@@ -152,6 +193,7 @@ static SHAPES: &[HostileShape] = &[
 static COMMANDS: &[(&str, &[&str])] = &[
     ("show", &["show", "@", "--level", "full", "--color", "never", "--no-pager"]),
     ("show in colours", &["show", "@", "--level", "full", "--color", "always", "--no-pager"]),
+    ("show --redact", &["show", "@", "--level", "full", "--redact", "--no-pager"]),
     ("show --outline", &["show", "@", "--outline", "--no-pager"]),
     ("show --patch", &["show", "@", "--patch", "--no-pager"]),
     ("show --json", &["show", "@", "--json"]),
@@ -160,6 +202,7 @@ static COMMANDS: &[(&str, &[&str])] = &[
     ("replay", &["replay", "@"]),
     ("restore", &["restore", "@"]),
     ("export html", &["export", "html", "@", "-o", "-"]),
+    ("export html --redact", &["export", "html", "@", "--redact", "-o", "-"]),
     ("export markdown", &["export", "markdown", "@", "-o", "-"]),
     ("edit clone", &["edit", "clone", "@"]),
     ("edit strip", &["edit", "strip", "@", "--preset", "extreme"]),
@@ -174,6 +217,8 @@ static COMMANDS: &[(&str, &[&str])] = &[
     ("usage", &["usage", "--home", "%", "--by", "session"]),
     ("search -c", &["search", "--home", "%", "-c", "warp"]),
     ("search", &["search", "--home", "%", "\"a warp\""]),
+    ("search --redact", &["search", "--home", "%", "password", "--redact"]),
+    ("trace push", &["trace", "push", "@", "--dry-run", "--unfinished"]),
 ];
 
 /// Measures all of it. `only` keeps the shapes whose names contain it.
@@ -400,6 +445,55 @@ fn result(text: &str) -> Vec<Value> {
         answer,
         reply(3, Some(2), 2, words("done")),
     ]
+}
+
+/// Returns a session with one tool result, whose text the log contains once.
+fn result_text(text: &str) -> Vec<Value> {
+    vec![
+        user(0, None, json!("go")),
+        reply(1, Some(0), 1, json!([call("t1")])),
+        user(2, Some(1), answer("t1", text)),
+    ]
+}
+
+/// Returns a session with one call.
+fn tool(name: &str, input: Value) -> Vec<Value> {
+    let call = json!([{"type": "tool_use", "id": "t1", "name": name, "input": input}]);
+    vec![user(0, None, json!("go")), reply(1, Some(0), 1, call), user(2, Some(1), answer("t1", "ok"))]
+}
+
+/// Returns a session with one edit, whose result has this patch.
+fn edit_with_patch(patch: &Value) -> Vec<Value> {
+    let mut lines = tool("Edit", json!({"file_path": "/loom/a", "old_string": "a", "new_string": "b"}));
+    lines[2]["toolUseResult"] =
+        json!({"filePath": "/loom/a", "oldString": "a", "newString": "b", "structuredPatch": patch});
+    lines
+}
+
+/// Commands that changed the same file, each with its change.
+fn command_changes(n: usize) -> Vec<Value> {
+    let mut lines = vec![user(0, None, json!("x"))];
+    for idx in (1..n * 2).step_by(2) {
+        let id = format!("t{idx}");
+        lines.push(reply(idx, Some(idx - 1), idx, json!([call(&id)])));
+        let mut answer = user(idx + 1, Some(idx), answer(&id, "ok"));
+        let hunk = json!({"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-same", format!("+{idx}")]});
+        answer["toolUseResult"] = json!({"stdout": "", "stderr": "", "interrupted": false,
+            "bashEditDiff": {"files": [{"filePath": "/loom/a", "hunks": [hunk]}], "changedFiles": []}});
+        lines.push(answer);
+    }
+    lines
+}
+
+/// Returns letters and digits that depend on a number and look random.
+fn letters(seed: usize, count: usize) -> String {
+    const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyzABCD3456";
+    let mut state = seed as u64 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        char::from(DIGITS[(state >> 59) as usize])
+    };
+    (0..count).map(|_| next()).collect()
 }
 
 /// Returns a session with this text as prompt and as reply.

@@ -196,11 +196,15 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
     let limit = cx.options.max_output.unwrap_or(usize::MAX);
     let mut shown = 0;
     let mut left = 0;
+    let mut n_lines = 0;
+    // The change of the lines in an element that several lines share.
+    let mut open = None;
     out.lit("<div class=\"code diff\"");
     language(out, path);
     out.lit("><pre tabindex=\"0\">");
     for (i, hunk) in hunks.iter().enumerate() {
         if i > 0 && left == 0 {
+            out.lit(if open.take().is_some() { "</span>" } else { "" });
             out.lit("<span class=\"gap\">⋯</span>");
         }
         let (mut old, mut new) = (hunk.old_start, hunk.new_start);
@@ -216,6 +220,15 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
                 DiffChange::Added => ("<span class=\"new\"", "+"),
                 DiffChange::Removed => ("<span class=\"old\"", "-"),
             };
+            n_lines += 1;
+            if n_lines > MAX_NUMBERED_LINES {
+                if open != Some(line.change) {
+                    out.lit(if open.is_some() { "</span>" } else { "" }).lit(class).lit(">");
+                    open = Some(line.change);
+                }
+                out.lit(sign).text(line.text).lit("\n");
+                continue;
+            }
             out.lit(class);
             if line.change != DiffChange::Added {
                 line_no(out, " data-o=\"", &mut old);
@@ -237,9 +250,13 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
             out.text(&line.text[at..]).lit("\n</span>");
         }
     }
-    out.lit("</pre></div>");
+    out.lit(if open.is_some() { "</span></pre></div>" } else { "</pre></div>" });
     omitted_note(out, left);
 }
+
+/// The number of lines of a diff that are elements of their own. The markup of a short line is many times as
+/// long as the line.
+const MAX_NUMBERED_LINES: usize = 20_000;
 
 /// Adds the line number and increments it. A number of 0 is unknown and is left out.
 fn line_no(out: &mut Markup, attribute: &'static str, line_no: &mut u64) {
