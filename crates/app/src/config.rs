@@ -1,6 +1,5 @@
 //! The application: opened homes, the folder for state, and where prices come from.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -45,7 +44,7 @@ pub struct App {
     /// The price list, loaded on first use.
     pub(crate) prices: OnceLock<Arc<PriceBook>>,
     /// The first lines of the logs in project folders, read on first use.
-    pub(crate) first_lines: Mutex<HashMap<PathBuf, Arc<FirstLineIndex>>>,
+    pub(crate) first_lines: Mutex<Option<Arc<FirstLineIndex>>>,
     /// The ends of the logs that searches have read.
     pub(crate) log_ends: Arc<LogEndsCache>,
     /// The titles in lists that were masked.

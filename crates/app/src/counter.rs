@@ -254,10 +254,11 @@ pub(crate) fn figures_by_session<'c>(
         let own = session.own.as_ref().and_then(&mut next);
         let agents: Vec<(&LogFile, &LogCounts)> =
             session.agents.iter().filter_map(|log| Some((log, next(log)?))).collect();
-        let Some(own) = own else { continue };
-        let read = std::iter::once(own).chain(agents.iter().map(|(_, counts)| *counts));
+        // A session can have folders in several projects, which contain logs of its sub-agents.
+        let read = own.into_iter().chain(agents.iter().map(|(_, counts)| *counts));
         let tools = read.map(|counts| &counts.unbilled_tools).filter(|tools| !tools.is_empty());
-        unbilled_tools.insert(&session.file.id, tools.collect());
+        unbilled_tools.entry(&session.file.id).or_default().extend(tools);
+        let Some(own) = own else { continue };
         let ids = agents.iter().map(|(log, _)| log.agent().map(|agent| agent.id).unwrap_or_default());
         let ids: Vec<String> = ids.collect();
         let tally = own.sum(ids.iter().zip(&agents).map(|(id, (_, counts))| (&**id, *counts)));

@@ -1,13 +1,13 @@
 //! Calls that a session inherited from another one, of which it is a copy with more lines.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
-use threadline_search::read_first_uuid;
-use threadline_store::{SessionFile, open_regular};
+use threadline_search::FirstUuids;
+use threadline_store::{Home, SessionFile, open_regular};
 use threadline_usage::{CallLedger, PriceBook, ScanOptions, UsageTotals};
 
 use crate::config::App;
@@ -17,13 +17,16 @@ use crate::usage::LogScanner;
 /// How long the index of first lines is used.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// The logs of a project folder by the uuid of their first message.
+/// The logs of all homes by the uuids of their first messages.
 ///
-/// A fork begins with the lines of its origin, and Claude Code writes it into the same folder.
+/// A fork begins with the lines of its origin. It is in the same project folder, unless the session continued
+/// in another working directory.
 #[derive(Debug)]
 pub(crate) struct FirstLineIndex {
     read_at: Instant,
-    logs: HashMap<[u8; 36], Vec<PathBuf>>,
+    logs: Vec<(PathBuf, FirstUuids)>,
+    /// Indices into `logs`.
+    by_uuid: HashMap<[u8; 36], Vec<usize>>,
 }
 
 /// The calls that a session made itself.
@@ -34,14 +37,14 @@ pub(crate) struct OwnCalls {
 }
 
 impl App {
-    /// Returns the calls that a session made itself, by the rules of lists. `None` if no other session of its
-    /// project folder begins with the same line, so that all are its own.
+    /// Returns the calls that a session made itself, by the rules of lists. `None` if no other session of
+    /// the homes begins with the same line, so that all are its own.
     pub(crate) fn own_calls(&self, file: &SessionFile, prices: &PriceBook) -> Option<OwnCalls> {
         // Nothing is read beside a log that is not in one of the homes.
         self.store().homes().iter().find(|home| file.home.as_ref() == Some(home))?;
-        let uuid = first_uuid(&file.path)?;
-        let index = self.first_line_index(file.path.parent()?);
-        let others = index.logs.get(&uuid)?.iter().map(SessionFile::at).filter(|other| other.id != file.id);
+        let uuids = first_uuids(&file.path)?;
+        let index = self.first_line_index();
+        let others = index.related(&uuids).map(SessionFile::at).filter(|other| other.id != file.id);
         let others: Vec<SessionFile> = others.collect();
         if others.is_empty() {
             return None;
@@ -63,37 +66,52 @@ impl App {
         Some(OwnCalls { usage, origin })
     }
 
-    /// Returns the index of the first lines in a folder, which is read again when it is old.
-    fn first_line_index(&self, folder: &Path) -> Arc<FirstLineIndex> {
-        let known = lock(&self.first_lines).get(folder).cloned();
+    /// Returns the index of the first lines, which is read again when it is old.
+    fn first_line_index(&self) -> Arc<FirstLineIndex> {
+        let known = lock(&self.first_lines).clone();
         if let Some(index) = known.filter(|index| index.read_at.elapsed() < MAX_AGE) {
             return index;
         }
         // Without the lock: a thread of the pool may start another load while it waits for the others.
-        let index = Arc::new(FirstLineIndex::read(folder));
-        lock(&self.first_lines).insert(folder.to_owned(), Arc::clone(&index));
+        let index = Arc::new(FirstLineIndex::read(self.store().homes()));
+        *lock(&self.first_lines) = Some(Arc::clone(&index));
         index
     }
 }
 
 impl FirstLineIndex {
-    /// Reads the beginning of every log in a folder.
-    fn read(folder: &Path) -> Self {
-        let paths =
-            std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    /// Reads the beginning of every log.
+    fn read(homes: &[Home]) -> Self {
+        let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let folders = homes.iter().flat_map(|home| entries(home.projects_dir()));
+        let paths = folders.flat_map(|folder| entries(folder.path())).map(|entry| entry.path());
         let paths: Vec<PathBuf> =
             paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
-        let heads: Vec<([u8; 36], PathBuf)> =
-            paths.into_par_iter().filter_map(|path| Some((first_uuid(&path)?, path))).collect();
-        let mut logs: HashMap<[u8; 36], Vec<PathBuf>> = HashMap::new();
-        for (uuid, path) in heads {
-            logs.entry(uuid).or_default().push(path);
+        let logs: Vec<(PathBuf, FirstUuids)> =
+            paths.into_par_iter().filter_map(|path| Some((path.clone(), first_uuids(&path)?))).collect();
+        let mut by_uuid: HashMap<[u8; 36], Vec<usize>> = HashMap::new();
+        for (at, (_, uuids)) in logs.iter().enumerate() {
+            uuids.iter().for_each(|uuid| by_uuid.entry(uuid).or_default().push(at));
         }
-        Self { read_at: Instant::now(), logs }
+        Self { read_at: Instant::now(), logs, by_uuid }
+    }
+
+    /// Returns the logs that are copies of the same log, also through copies of copies.
+    fn related(&self, uuids: &FirstUuids) -> impl Iterator<Item = &Path> {
+        let mut found = BTreeSet::new();
+        let mut pending: Vec<[u8; 36]> = uuids.iter().collect();
+        while let Some(uuid) = pending.pop() {
+            for at in self.by_uuid.get(&uuid).into_iter().flatten() {
+                if found.insert(*at) {
+                    pending.extend(self.logs[*at].1.iter());
+                }
+            }
+        }
+        found.into_iter().map(|at| &*self.logs[at].0)
     }
 }
 
-/// Reads the uuid of the first message of a log.
-fn first_uuid(path: &Path) -> Option<[u8; 36]> {
-    read_first_uuid(open_regular(path).ok()?)
+/// Reads the uuids of the first message of a log.
+fn first_uuids(path: &Path) -> Option<FirstUuids> {
+    FirstUuids::read(open_regular(path).ok()?)
 }

@@ -40,7 +40,7 @@ mod searcher;
 mod snippet;
 mod term;
 
-pub use head::{directories, read_first_uuid, retain_matching};
+pub use head::{FirstUuids, directories, read_first_uuid, retain_matching};
 pub use index::index_text;
 pub use moment::parse as moment;
 pub use piece::{PieceRole, TextKind, TextPiece, text_pieces};

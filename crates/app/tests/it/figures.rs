@@ -206,6 +206,21 @@ fn a_fork_contains_the_calls_that_it_inherited() {
 }
 
 #[test]
+fn logs_of_sub_agents_in_another_project_do_not_hide_the_calls_of_a_session() {
+    let home = TestHome::new();
+    home.session("loom", "u1 user \"weave\"\na1 <- u1 reply m1 tool t1 Bash {\"command\":\"ls\"}");
+    let agent = home.agent("loom", "x1", "v1 user \"look\"\nb1 <- v1 reply m2 tool t2 Read {}", None);
+    let id = session_uuid("loom");
+    // Claude Code changed to this directory.
+    home.file(format!("projects/-shed/{id}/subagents/agent-x1.jsonl"), fs::read(&agent).unwrap());
+    fs::remove_file(agent).unwrap();
+    let app = app(&home);
+    let folder = tempfile::tempdir().unwrap();
+    let counted = Cached { app: &app, cache: folder.path().join("figures") }.count(false).by_session;
+    assert!(counted[&id].tools.contains(&("Bash".to_owned(), 1)), "{:?}", counted[&id].tools);
+}
+
+#[test]
 fn sub_agents_inside_a_log_and_with_their_own_count_once() {
     let home = TestHome::new();
     let progress = |uuid: &str, agent: &str| {

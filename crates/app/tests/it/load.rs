@@ -143,7 +143,24 @@ fn calls_that_a_fork_copied_are_inherited() {
     assert_fork(&app(), first, fork);
     // Other programs write white space between the members of a line.
     let spaced = std::fs::read_to_string(&path).unwrap().replace("\":", "\": ").replace(",\"", ", \"");
-    std::fs::write(path, spaced).unwrap();
+    std::fs::write(&path, spaced).unwrap();
+    assert_fork(&app(), first, fork);
+    // A clone has uuids of its own, and names those of its origin.
+    let copied = |message: &str| {
+        format!("+{{\"forkedFrom\":{{\"sessionId\":\"{first}\",\"messageUuid\":\"{message}\"}}}}")
+    };
+    let clone_start = "00000000-0000-4000-8000-00000000000c";
+    let clone = format!(
+        "{clone_start} user \"start\" {}\nc1 <- {clone_start} reply m1 text \"One.\" usage={{\"output_tokens\":1000}} {}\n",
+        copied(start),
+        copied("a1")
+    );
+    home.session(fork, &format!("{clone}{}", more.replace("a1", "c1")));
+    assert_fork(&app(), first, fork);
+    // A clone belongs to the last working directory of its origin, such as a worktree.
+    let folder = home.root().join("projects/-home-ada-loom-worktree");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::rename(&path, folder.join(path.file_name().unwrap())).unwrap();
     assert_fork(&app(), first, fork);
 }
 
