@@ -38,7 +38,7 @@ async def check(session):
     result, listed, text = await call("list_sessions")
     sessions = listed.get("items", [])
     passed &= say("list_sessions", not result.is_error and len(sessions) > 0, f"{listed.get('total')} sessions")
-    largest = max(sessions, key=lambda session: session.get("turns") or 0)["session"]
+    largest = max(sessions, key=lambda session: session.get("turns") or 0)["id"]
     word = next(word for word in sessions[0]["title"].split() if word.isalpha())
     result, found, text = await call("search_sessions", query=word)
     items = found.get("items", [])
@@ -63,10 +63,10 @@ async def check(session):
     passed &= say("read_session in pages", len(seen) == len(set(seen)) > 1, f"{len(seen)} items, each once")
     changed = None
     for one in sessions:
-        result, data, _ = await call("session_changes", session=one["session"])
+        result, data, _ = await call("session_changes", session=one["id"])
         passed &= not result.is_error
         if data.get("items"):
-            changed = changed or (one["session"], data["items"][0]["path"])
+            changed = changed or (one["id"], data["items"][0]["path"])
     passed &= say("session_changes", changed is not None, str(changed and changed[1]))
     if changed:
         result, data, _ = await call("session_changes", session=changed[0], at="end")

@@ -15,8 +15,14 @@ const MAX_TOKENS: u64 = 50_000;
 /// The estimated number of bytes per token, a little less than the average of code and prose.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// The bytes of an answer besides its items.
+/// The bytes of an answer about one session besides its items: the title, the project and notes.
 const ENVELOPE: usize = 700;
+
+/// The bytes of an answer about many sessions besides its items: counts and notes.
+const LIST_ENVELOPE: usize = 350;
+
+/// The sizes to which the texts of the first item of a page are shortened, one after another, until it fits.
+const FIRST_ITEM_LIMITS: [usize; 4] = [300, 150, 75, 40];
 
 /// A place in a list of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,10 +73,19 @@ pub(crate) struct AnswerPage<T> {
 }
 
 impl<T: Serialize> AnswerPage<T> {
-    /// Starts a page of about this many tokens.
+    /// Starts a page of about this many tokens, in an answer about one session.
     pub(crate) fn new(max_tokens: Option<u64>) -> Self {
+        Self::with_envelope(max_tokens, ENVELOPE)
+    }
+
+    /// Starts a page of about this many tokens, in an answer about many sessions, which has no heading.
+    pub(crate) fn of_sessions(max_tokens: Option<u64>) -> Self {
+        Self::with_envelope(max_tokens, LIST_ENVELOPE)
+    }
+
+    fn with_envelope(max_tokens: Option<u64>, envelope: usize) -> Self {
         let tokens = max_tokens.unwrap_or(DEFAULT_TOKENS).clamp(MIN_TOKENS, MAX_TOKENS);
-        let left = (tokens * BYTES_PER_TOKEN) as usize - ENVELOPE;
+        let left = (tokens * BYTES_PER_TOKEN) as usize - envelope;
         Self { left, items: Vec::new(), text: String::new(), next: None }
     }
 
@@ -96,6 +111,22 @@ impl<T: Serialize> AnswerPage<T> {
         self.items.push(item);
         self.text.push_str(text);
         true
+    }
+
+    /// Adds an item like [`AnswerPage::push`]. `make` creates it and its form for reading, with texts of at
+    /// most the given size. The first item of a page is always part of it: if it does not fit, its texts are
+    /// shortened.
+    pub(crate) fn push_shortened(&mut self, index: u64, make: impl Fn(usize) -> (T, String)) -> bool {
+        let (mut item, mut text) = make(usize::MAX);
+        if self.items.is_empty() {
+            for limit in FIRST_ITEM_LIMITS {
+                if json_length(&item).max(text.len()) <= self.left {
+                    break;
+                }
+                (item, text) = make(limit);
+            }
+        }
+        self.push(index, item, &text)
     }
 
     /// Adds an item with a long text, from byte `start` of it. `make` creates the item and its form for

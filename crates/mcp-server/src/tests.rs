@@ -172,7 +172,7 @@ fn items_name_their_source_time_and_project() {
         let item = &data["items"][0];
         assert_eq!(item["source"], format!("{slow}#m5"));
         assert_eq!(item["project"], "/home/ada/loom");
-        assert_eq!(item["time"], "2026-01-01T10:00:04.000Z");
+        assert_eq!(item["timestamp"], "2026-01-01T10:00:04.000Z");
         assert!(text.contains(&format!("{slow}#m5 · 2026-01-01 10:00 · reply")), "{text}");
         // The source is a name for read_session.
         let (data, _) = answer(&peer, "read_session", json!({ "session": item["source"] })).await;
@@ -343,6 +343,103 @@ fn answers_fit_the_budget_and_continue() {
         arguments["item"] = json!("m4");
         let result = call(&peer, "read_session", arguments).await;
         assert!(result.is_error == Some(true) && text_of(&result).contains("another request"), "{result:?}");
+    });
+}
+
+#[test]
+fn the_smallest_answers_fit_their_budget() {
+    let home = TestHome::new();
+    let long = "warp and weft ".repeat(100);
+    let folder = "/home/ada/a-folder-with-a-long-name/".repeat(4);
+    let log = format!(
+        r#"
+u1        user   "{long}" branch={branch}
+a1 <- u1  reply  m1 tool t1 Bash {{"command":"echo {long}"}}
+r1 <- a1  result t1 "{long}" error
+a2 <- r1  reply  m2 tool t2 Write {{"file_path":"/home/ada/loom/a.rs","content":"{long}"}}
+r2 <- a2  result t2 "created" {{"type":"create","filePath":"/home/ada/loom/a.rs","content":"{long}","structuredPatch":[],"originalFile":null}}
+a3 <- ?x9 reply  m3 text "{long}"
+raw {{"type":"us
+title "{long}"
+"#,
+        branch = "branch-".repeat(30)
+    );
+    home.session_in(&folder, "long", &log);
+    let meta = format!(r#"{{"agentType":"{long}","description":"{long}","toolUseId":"t1"}}"#);
+    home.agent("long", "x1", "u1 user \"look\"", Some(&meta));
+    let session = session_uuid("long");
+    with_client(&home, async |peer| {
+        for (tool, mut arguments) in [
+            ("search_sessions", json!({ "query": "warp" })),
+            ("list_sessions", json!({})),
+            ("read_session", json!({ "session": session })),
+            ("read_session", json!({ "session": session, "turns": "1..", "detail": "full" })),
+            ("read_session", json!({ "session": session, "item": "m2" })),
+            ("read_session", json!({ "session": session, "part": "agents" })),
+            ("session_changes", json!({ "session": session })),
+            ("find_edits", json!({ "file": "/home/ada/loom/a.rs" })),
+            ("usage", json!({ "by": "session" })),
+            ("check_session", json!({ "session": session, "notes": true })),
+        ] {
+            arguments["max_tokens"] = 400.into();
+            loop {
+                let (data, text) = answer(&peer, tool, arguments.clone()).await;
+                let json = data.to_string();
+                assert!(!data["items"].as_array().unwrap().is_empty(), "{tool}: {data}");
+                assert!(json.len() <= 1_200, "{tool}: {} bytes: {json}", json.len());
+                assert!(text.len() <= 1_200, "{tool}: {} bytes: {text}", text.len());
+                let Some(cursor) = data["next_cursor"].as_str() else { break };
+                arguments["cursor"] = cursor.into();
+            }
+        }
+    });
+}
+
+/// The names of the fields of a value, and of the items in it.
+fn field_names(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn figures_have_the_names_of_the_public_json() {
+    let home = loom();
+    let slow = session_uuid("slow");
+    with_client(&home, async |peer| {
+        let (data, _) = answer(&peer, "list_sessions", json!({ "words": "slow" })).await;
+        let names = field_names(&data["items"][0]);
+        let expected = ["id", "last_active_at", "started_at", "tokens", "cost_usd", "turns", "errors"];
+        assert!(expected.iter().all(|name| names.contains(name)), "{names:?}");
+        assert_eq!(
+            field_names(&data["items"][0]["tokens"]),
+            ["cache_read", "cache_write", "input", "output"]
+        );
+        let (data, _) = answer(&peer, "usage", json!({ "by": "day" })).await;
+        assert_eq!(
+            field_names(&data["items"][0]),
+            [
+                "cache_read_tokens",
+                "cache_write_1h_tokens",
+                "cache_write_5m_tokens",
+                "calls",
+                "cost_usd",
+                "day",
+                "input_tokens",
+                "is_minimum",
+                "output_tokens",
+                "web_searches"
+            ]
+        );
+        let (data, _) = answer(&peer, "usage", json!({ "by": "session", "session": slow })).await;
+        assert_eq!(
+            (&data["items"][0]["session"], &data["items"][0]["project"]),
+            (&json!(slow), &json!("/home/ada/loom"))
+        );
+        let (data, _) = answer(&peer, "read_session", json!({ "session": slow, "turns": "1" })).await;
+        assert_eq!(data["items"][0]["timestamp"], "2026-01-01T10:00:00.000Z");
+        let (data, _) = answer(&peer, "find_edits", json!({ "file": "/home/ada/loom/a.rs" })).await;
+        assert_eq!(data["items"][0]["edited_at"], "2026-01-01T10:00:07.000Z");
+        let (data, _) = answer(&peer, "session_changes", json!({ "session": slow })).await;
+        assert_eq!(data["last_active_at"], "2026-01-01T10:00:08.000Z");
     });
 }
 
@@ -546,7 +643,7 @@ fn the_session_of_the_client_is_left_out_of_searches() {
         assert_eq!(data["session"], other);
         let (data, _) = answer(&peer, "list_sessions", json!({})).await;
         let current = data["items"].as_array().unwrap().iter().find(|item| item["current"] == true);
-        assert_eq!(current.unwrap()["session"], slow);
+        assert_eq!(current.unwrap()["id"], slow);
     });
 }
 

@@ -129,7 +129,7 @@ fn sessions_of_mcp(root: &Path) -> HashMap<String, Value> {
         sessions.extend(data["items"].as_array().unwrap().iter().cloned());
         match data["next_cursor"].as_str() {
             Some(cursor) => arguments["cursor"] = cursor.into(),
-            None => return by_id(sessions, "session"),
+            None => return by_id(sessions, "id"),
         }
     }
 }
@@ -183,6 +183,10 @@ fn figures_are_equal_in_the_terminal_on_the_pages_and_in_json() {
             let of = |value: &Value| value[name].as_f64().unwrap_or_default();
             let answer = &listed_by_mcp[id];
             assert!((of(session) - of(answer)).abs() < 1e-9, "{id}: {name} of list and the MCP server");
+        }
+        for name in ["git_branch", "started_at", "last_active_at", "models", "tokens"] {
+            let answered = &listed_by_mcp[id][name];
+            assert_eq!(&session[name], answered, "{id}: {name} of list and the MCP server");
         }
         assert_eq!(session["tools"], inspected["tools"], "{id}: tools of list and inspect");
         let of_tools = session["tools"].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>();

@@ -74,8 +74,7 @@ fn the_scope_is_the_repository_of_the_working_directory() {
         let mut command = at(&home, &[&["mcp"], args].concat());
         let result = call(command.current_dir(project.join("src")), "list_sessions", &json!({}));
         let items = result["structuredContent"]["items"].as_array().unwrap().clone();
-        let mut ids: Vec<String> =
-            items.iter().map(|item| item["session"].as_str().unwrap().to_owned()).collect();
+        let mut ids: Vec<String> = items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect();
         ids.sort();
         (ids, result.to_string())
     };

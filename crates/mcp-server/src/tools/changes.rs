@@ -47,7 +47,7 @@ pub(crate) struct ChangesAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
     /// When the session was last active.
-    last_active: String,
+    last_active_at: String,
     /// The number of files on all pages.
     files: u64,
     items: Vec<NetFileChange>,
@@ -126,9 +126,9 @@ impl HistoryTool for SessionChanges {
             plural(files.len() as u64, "file")
         );
         let session = summary.file.id.to_string();
-        let last_active = moment(threadline_app::time::millis(summary.preview.last_active));
+        let last_active_at = moment(threadline_app::time::millis(summary.preview.last_active));
         let n_files = files.len() as u64;
-        let data = ChangesAnswer { session, title, project, last_active, files: n_files, items, end };
+        let data = ChangesAnswer { session, title, project, last_active_at, files: n_files, items, end };
         Ok(ToolAnswer { data, text: heading + &text })
     }
 }

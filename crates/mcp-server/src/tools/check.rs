@@ -89,19 +89,22 @@ impl HistoryTool for CheckSession {
                 (None, Some(line)) => format!("#{line}"),
                 _ => String::new(),
             };
-            let item = CheckFinding {
-                source: format!("{}{anchor}", file.id),
-                severity: finding.severity.name(),
-                code: finding.code.id(),
-                name: finding.code.name(),
-                message: shorten(&one_line(&finding.message), 500).0,
-                repair: finding.code.repair(),
-            };
-            let text = format!(
-                "- {} · {} {} {}: {}\n",
-                item.source, item.severity, item.code, item.name, item.message
-            );
-            if !page.push(index as u64, item, &text) {
+            let goes_on = page.push_shortened(index as u64, |limit| {
+                let item = CheckFinding {
+                    source: format!("{}{anchor}", file.id),
+                    severity: finding.severity.name(),
+                    code: finding.code.id(),
+                    name: finding.code.name(),
+                    message: shorten(&one_line(&finding.message), limit.min(500)).0,
+                    repair: finding.code.repair(),
+                };
+                let text = format!(
+                    "- {} · {} {} {}: {}\n",
+                    item.source, item.severity, item.code, item.name, item.message
+                );
+                (item, text)
+            });
+            if !goes_on {
                 break;
             }
         }

@@ -59,7 +59,7 @@ struct FoundEdit {
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<String>,
+    edited_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<u64>,
     /// The prompt of the turn.
@@ -114,9 +114,12 @@ impl HistoryTool for FindEdits {
                 let summary = history.summary(edit.session.clone()).ok()?;
                 summary.project().map(str::to_owned)
             });
-            let item = FoundEdit::of(history, edit, lines, project.clone());
-            let text = item.form(history, edit);
-            if !page.push(index as u64, item, &text) {
+            let goes_on = page.push_shortened(index as u64, |limit| {
+                let item = FoundEdit::of(history, edit, lines, project.as_deref(), limit);
+                let text = item.form(history, edit);
+                (item, text)
+            });
+            if !goes_on {
                 break;
             }
         }
@@ -177,14 +180,14 @@ fn line_edits(
 }
 
 impl FoundEdit {
-    fn of(history: &History, edit: &LoggedEdit, lines: &[u64], project: Option<String>) -> Self {
+    fn of(history: &History, edit: &LoggedEdit, lines: &[u64], project: Option<&str>, limit: usize) -> Self {
         let object = edit.object(&history.app);
-        let short = |text: String| shorten(&one_line(&text), 300).0;
+        let short = |text: String| shorten(&one_line(&text), limit.min(300)).0;
         Self {
             source: object.link,
             title: object.title.map(short),
-            project,
-            time: object.edited_at,
+            project: project.map(|project| shorten(project, limit.min(300)).0),
+            edited_at: object.edited_at,
             turn: object.turn,
             prompt: object.prompt.map(short),
             agent: object.agent,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use threadline_app::time::TimeRange;
 use threadline_app::{AppError, CardFilter};
 use threadline_entry::Millis;
+use threadline_usage::TokenCounts;
 use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
 use threadline_view::{Selection, SessionCard, SessionCardFigures, SortBy, TypedTime};
@@ -102,22 +103,27 @@ pub(crate) struct ListAnswer {
 struct ListedSession {
     /// The session, for the other tools.
     source: String,
-    /// The same id.
-    session: String,
+    /// The same.
+    id: String,
     title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_prompt: Option<String>,
     project: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    branch: Option<String>,
+    git_branch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    started: Option<String>,
-    last_active: String,
+    started_at: Option<String>,
+    last_active_at: String,
     /// Whether the session is being written now.
     live: bool,
     /// Whether it is the session that asks.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     current: bool,
+    /// The label set in Claude Code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<String>,
+    /// The tags set in threadline.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<u64>,
@@ -130,10 +136,28 @@ struct ListedSession {
     #[serde(skip_serializing_if = "Option::is_none")]
     models: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tokens: Option<u64>,
+    tokens: Option<SessionTokens>,
     /// In dollars. A minimum if the log lacks some figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
+    /// Models without a price, whose calls are not in the cost.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    unpriced_models: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct SessionTokens {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+impl From<TokenCounts> for SessionTokens {
+    fn from(tokens: TokenCounts) -> Self {
+        let TokenCounts { input, output, cache_read, .. } = tokens;
+        Self { input, output, cache_read, cache_write: tokens.cache_write() }
+    }
 }
 
 impl HistoryTool for ListSessions {
@@ -151,13 +175,16 @@ impl HistoryTool for ListSessions {
     ) -> Result<ToolAnswer<ListAnswer>, HistoryError> {
         let (cards, unread) = cards(history, &arguments)?;
         let current = history.current_session();
-        let mut page = AnswerPage::new(arguments.max_tokens);
+        let mut page = AnswerPage::of_sessions(arguments.max_tokens);
         let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
         for (index, card) in cards.iter().enumerate().skip(skipped) {
             let is_current = current.as_ref() == Some(&card.id);
-            let item = ListedSession { current: is_current, ..ListedSession::of(card) };
-            let text = item.text(history, card);
-            if !page.push(index as u64, item, &text) {
+            let goes_on = page.push_shortened(index as u64, |limit| {
+                let item = ListedSession { current: is_current, ..ListedSession::of(card, limit) };
+                let text = item.text(history, card);
+                (item, text)
+            });
+            if !goes_on {
                 break;
             }
         }
@@ -213,34 +240,39 @@ fn cards(
 }
 
 impl ListedSession {
-    fn of(card: &SessionCard) -> Self {
+    fn of(card: &SessionCard, limit: usize) -> Self {
         let figures = card.figures.as_ref();
+        let short = |text: &str, usual: usize| shorten(text, usual.min(limit)).0;
         let prompt = card.first_prompt.as_ref().filter(|prompt| one_line(prompt) != one_line(&card.title));
         Self {
             source: card.id.clone(),
-            session: card.id.clone(),
-            title: shorten(&one_line(&card.title), 200).0,
-            first_prompt: prompt.map(|prompt| shorten(&one_line(prompt), 300).0),
-            project: card.project.clone(),
-            branch: card.branch.clone(),
-            started: card.started.map(moment),
-            last_active: moment(card.last_active),
+            id: card.id.clone(),
+            title: short(&one_line(&card.title), 200),
+            first_prompt: prompt.map(|prompt| short(&one_line(prompt), 300)),
+            project: short(&card.project, 300),
+            git_branch: card.branch.as_ref().map(|branch| short(branch, 300)),
+            started_at: card.started.map(moment),
+            last_active_at: moment(card.last_active),
             live: card.live,
             current: false,
-            tags: card.tags.iter().cloned().chain(card.tag.clone()).collect(),
+            tag: card.tag.clone(),
+            tags: card.tags.clone(),
             turns: figures.map(|figures| figures.tally.turns),
             errors: figures.map(|figures| figures.tally.errors),
             tool_calls: figures.map(SessionCardFigures::tool_calls),
             sub_agents: figures.map(|figures| figures.tally.agents),
             models: figures.map(|figures| figures.models.clone()),
-            tokens: figures.map(|figures| figures.totals.tokens.total()),
+            tokens: figures.map(|figures| figures.totals.tokens.into()),
             cost_usd: figures.map(|figures| figures.totals.cost.to_f64()),
+            unpriced_models: figures
+                .map(|figures| figures.totals.unpriced.iter().cloned().collect())
+                .unwrap_or_default(),
         }
     }
 
     fn text(&self, history: &History, card: &SessionCard) -> String {
         let mut facts = vec![history.shown_time(Some(card.last_active)), self.project.clone()];
-        facts.extend(self.branch.clone());
+        facts.extend(self.git_branch.clone());
         if let Some(figures) = &card.figures {
             facts.push(plural(figures.tally.turns, "turn"));
             if figures.tally.errors > 0 {
@@ -251,7 +283,7 @@ impl ListedSession {
         if self.live || self.current {
             facts.push(if self.current { "this session" } else { "live" }.to_owned());
         }
-        let mut text = format!("- {}  {}\n  {}\n", self.session, self.title, one_line(&facts.join(" · ")));
+        let mut text = format!("- {}  {}\n  {}\n", self.id, self.title, one_line(&facts.join(" · ")));
         if let Some(prompt) = &self.first_prompt {
             let _ = writeln!(text, "  > {}", shorten(prompt, 200).0);
         }

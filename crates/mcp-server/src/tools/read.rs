@@ -95,7 +95,7 @@ pub(crate) struct ReadAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    branch: Option<String>,
+    git_branch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     part: SessionPart,
@@ -113,6 +113,12 @@ pub(crate) struct ReadAnswer {
 
 /// The maximum size of an item in bytes, where several are read.
 const MAX_ITEM: usize = 2_500;
+
+/// The maximum size of the summary of an item in a list. The text of a call contains the whole command.
+const MAX_SUMMARY: usize = 500;
+
+/// The maximum size of the summary beside a whole item, and of the type of a sub-agent.
+const MAX_WHOLE_ITEM_SUMMARY: usize = 100;
 
 impl HistoryTool for ReadSession {
     const NAME: &'static str = "read_session";
@@ -193,15 +199,15 @@ impl SessionReader<'_> {
         let mut page = AnswerPage::new(self.max_tokens);
         let turns = layout.turns.as_slice();
         for (index, turn) in turns.iter().enumerate().skip(self.first_item()) {
-            let (item, text) = self.outline_item(&turn.turn, &turn.line);
-            if !page.push(index as u64, item, &text) {
+            let make = |limit: usize| self.outline_item(&turn.turn, &turn.line, limit);
+            if !page.push_shortened(index as u64, make) {
                 break;
             }
         }
         Ok(self.finish(live, &layout, SessionPart::Outline, page))
     }
 
-    fn outline_item(&self, turn: &TurnView, line: &OutlineLine) -> (ReadItem, String) {
+    fn outline_item(&self, turn: &TurnView, line: &OutlineLine, limit: usize) -> (ReadItem, String) {
         let mut facts = Vec::new();
         let counts = [(line.calls, "call"), (line.edits, "edit"), (line.errors, "error")];
         facts.extend(counts.iter().filter(|(n, _)| *n > 0).map(|(n, name)| plural(*n as u64, name)));
@@ -211,7 +217,7 @@ impl SessionReader<'_> {
         if line.spent.calls > 0 {
             facts.push(line.spent.short_cost());
         }
-        let title = shorten(&one_line(&line.title), 300).0;
+        let title = shorten(&one_line(&line.title), limit.min(300)).0;
         let at = turn.span.map(|(start, _)| start);
         let facts = facts.join(", ");
         let text = format!(
@@ -224,7 +230,7 @@ impl SessionReader<'_> {
         let item = ReadItem {
             source: self.source(&line.anchor),
             turn: Some(line.number as u64),
-            time: at.map(moment),
+            timestamp: at.map(moment),
             kind: "turn".to_owned(),
             text: title,
             summary: Some(facts).filter(|facts| !facts.is_empty()),
@@ -257,10 +263,13 @@ impl SessionReader<'_> {
             let number = layout.turns[*turn].turn.number;
             let skipped = if n == first_turn { first_item } else { 0 };
             for (i, item) in items.iter().enumerate().skip(skipped) {
-                let text = ItemText::of(item, level);
                 let space = MAX_ITEM.min(page.left().max(400));
-                let (read, form) = self.read_item(item, &text, number, space);
-                if !page.push(joined_place(n, i), read, &form) {
+                let make = |limit: usize| {
+                    let mut text = ItemText::of(item, level);
+                    text.shorten_summary(limit.min(MAX_SUMMARY));
+                    self.read_item(item, &text, number, space.min(limit))
+                };
+                if !page.push_shortened(joined_place(n, i), make) {
                     break 'turns;
                 }
             }
@@ -303,7 +312,7 @@ impl SessionReader<'_> {
         ReadItem {
             source: self.source(&item.anchor),
             turn: Some(turn as u64),
-            time: item.at.map(moment),
+            timestamp: item.at.map(moment),
             kind: text.kind.to_owned(),
             tool: text.tool.clone(),
             summary: text.summary.clone(),
@@ -327,7 +336,8 @@ impl SessionReader<'_> {
         let Some((turn, item)) = found else {
             return Err(HistoryError::new(format!("the session has no item {anchor}")));
         };
-        let text = ItemText::of(&item, DetailLevel::Full);
+        let mut text = ItemText::of(&item, DetailLevel::Full);
+        text.shorten_summary(MAX_WHOLE_ITEM_SUMMARY);
         let mut page = AnswerPage::new(self.max_tokens);
         let place = PagePlace { item: 0, byte: self.request.start.byte };
         page.push_long(place, &text.body, |shown, part| {
@@ -370,11 +380,11 @@ impl SessionReader<'_> {
         let mut page = AnswerPage::new(self.max_tokens);
         for (index, agent) in live.family().agents.iter().enumerate().skip(self.first_item()) {
             let name = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or("sub-agent");
-            let name = live.redacted(&shorten(&one_line(name), 300).0).into_owned();
+            let name = live.redacted(&shorten(&one_line(name), 200).0).into_owned();
             let turns = agent.session.turns();
             let first =
                 turns.iter().next().and_then(|turn| turn.span(&agent.session)).map(|(start, _)| start);
-            let summary = agent.agent_type.clone();
+            let summary = agent.agent_type.as_ref().map(|kind| shorten(kind, MAX_WHOLE_ITEM_SUMMARY).0);
             let text = format!(
                 "- {} · {} · {name}{}\n",
                 one_line(&agent.id),
@@ -383,7 +393,7 @@ impl SessionReader<'_> {
             );
             let item = ReadItem {
                 source: format!("{}#{}", self.file.id, agent_anchor(&agent.id, "m1")),
-                time: first.map(moment),
+                timestamp: first.map(moment),
                 kind: "agent".to_owned(),
                 agents: vec![agent.id.clone()],
                 text: name,
@@ -429,7 +439,7 @@ impl SessionReader<'_> {
             session: self.file.id.to_string(),
             title: header.title.as_deref().map(|title| shorten(&one_line(title), 200).0),
             project,
-            branch: header.git_branch.clone(),
+            git_branch: header.git_branch.clone(),
             agent: self.selector.agent.clone(),
             part,
             turns: layout.turns.len() as u64,
@@ -443,7 +453,7 @@ impl SessionReader<'_> {
         let facts = [
             Some(data.session.clone()),
             data.project.clone(),
-            data.branch.clone(),
+            data.git_branch.clone(),
             data.agent.as_ref().map(|agent| format!("sub-agent {agent}")),
             Some(plural(data.turns, "turn")),
             (data.tool_calls > 0).then(|| plural(data.tool_calls, "tool call")),

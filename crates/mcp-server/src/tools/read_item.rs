@@ -9,6 +9,8 @@ use threadline_view::{
     CallView, DetailLevel, Hunk, ItemBody, ToolCard, TranscriptItem, input_name, outcome_name, strip_colours,
 };
 
+use crate::budget::shorten;
+
 /// One item of an answer of `read_session`: a turn, a prompt, a reply, a call, an event or a sub-agent.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct ReadItem {
@@ -17,7 +19,7 @@ pub(crate) struct ReadItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) turn: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) time: Option<String>,
+    pub(crate) timestamp: Option<String>,
     /// turn, agent, prompt, input, reply, thinking, call, compaction, link, error, event or unknown.
     pub(crate) kind: String,
     /// The name of the tool.
@@ -92,6 +94,13 @@ impl ItemText {
             summary: Some(summary.join(": ")).filter(|text| !text.is_empty()),
             agents: call.agents.iter().map(|agent| agent.id.clone()).collect(),
             body,
+        }
+    }
+
+    /// Shortens the summary to at most this size.
+    pub(crate) fn shorten_summary(&mut self, limit: usize) {
+        if let Some(summary) = &mut self.summary {
+            *summary = shorten(summary, limit).0;
         }
     }
 

@@ -1,7 +1,6 @@
 //! `search_sessions`: matches of a query.
 
 use std::convert::Infallible;
-use std::fmt::Write;
 use std::ops::ControlFlow;
 
 use schemars::JsonSchema;
@@ -80,7 +79,7 @@ struct MatchItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<String>,
+    timestamp: Option<String>,
     /// prompt, reply, thinking, tool, result, output, task, summary, title or notice.
     kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,7 +216,7 @@ impl<'a> MatchList<'a> {
             request,
             per_session: arguments.per_session.unwrap_or(PER_SESSION).clamp(1, MAX_PER_SESSION),
             shows_own_tools: arguments.query.contains("tool:"),
-            page: AnswerPage::new(arguments.max_tokens),
+            page: AnswerPage::of_sessions(arguments.max_tokens),
             n_listed: 0,
             n_sessions: 0,
             last: None,
@@ -301,7 +300,7 @@ impl<'a> MatchList<'a> {
     /// Adds a match to the page. Returns whether it fits.
     fn show(&mut self, index: u64, session: usize, hit: &LogHit, object: &HitObject<'_>) -> bool {
         let searched = &self.scope.sessions[session];
-        let mut form = String::new();
+        let mut heading = String::new();
         if self.heading.as_ref().is_none_or(|(last, ..)| *last != session) {
             let summary = summary(searched);
             let summary = summary.as_ref();
@@ -311,9 +310,9 @@ impl<'a> MatchList<'a> {
             let title = title.map(|title| shorten(&one_line(&title), 200).0);
             let project = summary.and_then(SessionSummary::project);
             let project = project.map(|project| app.redacted(project).into_owned());
-            let heading = title.as_deref().unwrap_or("untitled");
+            let shown_title = title.as_deref().unwrap_or("untitled");
             let shown_project = one_line(project.as_deref().unwrap_or("–"));
-            let _ = writeln!(form, "## {heading}\n{} · {shown_project}", searched.id);
+            heading = format!("## {shown_title}\n{} · {shown_project}\n", searched.id);
             self.heading = Some((session, title, project));
         }
         let (title, project) = match &self.heading {
@@ -325,24 +324,27 @@ impl<'a> MatchList<'a> {
             None => object.anchor.to_owned(),
         };
         let source = format!("{}#{anchor}", searched.id);
-        let text = shorten(object.text.trim(), MAX_EXCERPT).0;
         let time = hit.hit.as_ref().and_then(|hit| hit.timestamp);
         let label = object
             .tool
             .map_or(object.kind.to_owned(), |tool| format!("{} of {}", object.kind, one_line(tool)));
         let shown_time = self.history.shown_time(time);
-        let _ = writeln!(form, "- {} · {shown_time} · {label}\n  {}", one_line(&source), one_line(&text));
-        let item = MatchItem {
-            source,
-            title,
-            project,
-            time: object.timestamp.clone(),
-            kind: object.kind.to_owned(),
-            tool: object.tool.map(str::to_owned),
-            agent: object.agent.clone(),
-            text,
-        };
-        self.page.push(index, item, &form)
+        self.page.push_shortened(index, |limit| {
+            let text = shorten(object.text.trim(), MAX_EXCERPT.min(limit)).0;
+            let place = format!("- {} · {shown_time} · {label}", one_line(&source));
+            let form = format!("{heading}{place}\n  {}\n", one_line(&text));
+            let item = MatchItem {
+                source: source.clone(),
+                title: title.as_ref().map(|title| shorten(title, limit).0),
+                project: project.as_ref().map(|project| shorten(project, limit).0),
+                timestamp: object.timestamp.clone(),
+                kind: object.kind.to_owned(),
+                tool: object.tool.map(str::to_owned),
+                agent: object.agent.clone(),
+                text,
+            };
+            (item, form)
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use threadline_app::UsageNotes;
 use threadline_app::time::TimeRange;
 use threadline_usage::{CallGroupKey, CallGroups, GroupBy, ScanOptions, UsageTotals};
 use threadline_view::humanize::{count, plural};
+use threadline_view::wire::KeyObject;
 
 use crate::answer::AnswerEnd;
 use crate::budget::AnswerPage;
@@ -77,24 +78,41 @@ pub(crate) struct UsageAnswer {
     end: AnswerEnd,
 }
 
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+/// A group of calls. Exactly the names of its grouping are present, none in the total.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 struct UsageItem {
-    /// The day, week, month, session, project, model, tool or branch.
-    name: String,
     /// The session, for the other tools, if usage is counted by session.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// The project of a session or branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    day: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    week: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    month: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
     calls: u64,
     input_tokens: u64,
     output_tokens: u64,
     cache_read_tokens: u64,
-    cache_write_tokens: u64,
+    cache_write_5m_tokens: u64,
+    cache_write_1h_tokens: u64,
+    web_searches: u64,
     cost_usd: f64,
     /// Whether the cost is a minimum.
     is_minimum: bool,
+    /// Models without a price, whose calls are not in the cost.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    unpriced_models: Vec<String>,
 }
 
 impl HistoryTool for UsageCount {
@@ -129,7 +147,7 @@ impl HistoryTool for UsageCount {
         let skipped = usize::try_from(request.start.item).unwrap_or(usize::MAX);
         for (index, group) in groups.groups.iter().enumerate().skip(skipped) {
             let item = UsageItem::of(&group.key, &group.totals);
-            let text = item.form(&group.totals);
+            let text = item.form(&group_name(&group.key), &group.totals);
             if !page.push(index as u64, item, &text) {
                 break;
             }
@@ -139,7 +157,7 @@ impl HistoryTool for UsageCount {
         let notes = UsageNotes { calls, total, n_undated: 0, gone: &read.gone, prices: &book }.texts();
         let notes = read.unread.iter().cloned().chain(notes).collect();
         let total = UsageItem::total(&groups.total);
-        text.push_str(&total.form(&groups.total));
+        text.push_str(&total.form("total", &groups.total));
         let end = AnswerEnd::new(request, next, notes, &mut text);
         Ok(ToolAnswer { data: UsageAnswer { total, items, end }, text })
     }
@@ -147,47 +165,63 @@ impl HistoryTool for UsageCount {
 
 impl UsageItem {
     fn of(key: &CallGroupKey, totals: &UsageTotals) -> Self {
-        let (name, project) = match key {
-            CallGroupKey::Day(name)
-            | CallGroupKey::Week(name)
-            | CallGroupKey::Month(name)
-            | CallGroupKey::Project(name)
-            | CallGroupKey::Model(name)
-            | CallGroupKey::Tool(name) => (name, None),
-            CallGroupKey::Session { session, project } => (session, Some(project.clone())),
-            CallGroupKey::Branch { project, branch } => (branch, Some(project.clone())),
-        };
-        let source = matches!(key, CallGroupKey::Session { .. }).then(|| name.clone());
-        Self { name: name.clone(), source, project, ..Self::total(totals) }
+        let KeyObject { day, week, month, session, project, model, tool, branch } = KeyObject::from(key);
+        let owned = |name: Option<&str>| name.map(str::to_owned);
+        Self {
+            source: owned(session),
+            day: owned(day),
+            week: owned(week),
+            month: owned(month),
+            session: owned(session),
+            project: owned(project),
+            model: owned(model),
+            tool: owned(tool),
+            branch: owned(branch),
+            ..Self::total(totals)
+        }
     }
 
     fn total(totals: &UsageTotals) -> Self {
         Self {
-            name: "total".to_owned(),
-            source: None,
-            project: None,
             calls: totals.calls,
             input_tokens: totals.tokens.input,
             output_tokens: totals.tokens.output,
             cache_read_tokens: totals.tokens.cache_read,
-            cache_write_tokens: totals.tokens.cache_write(),
+            cache_write_5m_tokens: totals.tokens.cache_write_5m,
+            cache_write_1h_tokens: totals.tokens.cache_write_1h,
+            web_searches: totals.web_searches,
             cost_usd: totals.cost.to_f64(),
             is_minimum: totals.is_lower_bound(),
+            unpriced_models: totals.unpriced.iter().cloned().collect(),
+            ..Self::default()
         }
     }
 
-    fn form(&self, totals: &UsageTotals) -> String {
-        let project =
-            self.project.as_ref().map_or_else(String::new, |project| format!(" ({})", one_line(project)));
+    /// Formats the item under a name.
+    fn form(&self, name: &str, totals: &UsageTotals) -> String {
         format!(
-            "{}{project}: {}, {}, {} input, {} output, {} cache read, {} cache write tokens\n",
-            one_line(&self.name),
+            "{}: {}, {}, {} input, {} output, {} cache read, {} cache write tokens\n",
+            one_line(name),
             totals.short_cost(),
             plural(self.calls, "call"),
             count(self.input_tokens),
             count(self.output_tokens),
             count(self.cache_read_tokens),
-            count(self.cache_write_tokens)
+            count(totals.tokens.cache_write())
         )
+    }
+}
+
+/// Returns the name of a group, with the project of a session or branch.
+fn group_name(key: &CallGroupKey) -> String {
+    match key {
+        CallGroupKey::Day(name)
+        | CallGroupKey::Week(name)
+        | CallGroupKey::Month(name)
+        | CallGroupKey::Project(name)
+        | CallGroupKey::Model(name)
+        | CallGroupKey::Tool(name) => name.clone(),
+        CallGroupKey::Session { session, project } => format!("{session} ({project})"),
+        CallGroupKey::Branch { project, branch } => format!("{branch} ({project})"),
     }
 }
