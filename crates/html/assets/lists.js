@@ -170,11 +170,6 @@ function moveSelection(by) {
   if (all.length) select(all[next]);
 }
 function clickLink(selector) { const link = document.querySelector(selector); if (link) link.click(); }
-function theme() {
-  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-  root.dataset.theme = dark ? 'light' : 'dark';
-  try { localStorage.setItem('threadline-theme', root.dataset.theme); } catch { /* storage is unavailable */ }
-}
 const help = $('help');
 const keys = {
   j: () => moveSelection(1), n: () => moveSelection(1), k: () => moveSelection(-1), p: () => moveSelection(-1),
@@ -187,7 +182,7 @@ const keys = {
   x: () => clickLink('#clear'), ']': () => clickLink('.pages [rel="next"]'), '[': () => clickLink('.pages [rel="prev"]'),
   o: () => { location.href = '/'; }, s: () => { location.href = '/sessions'; }, u: () => { location.href = '/usage'; },
   c: () => { if (selected && selected.dataset.id) location.href = '/s/' + encodeURIComponent(selected.dataset.id) + '/check'; },
-  d: theme, '?': () => { if (help) help.showModal(); },
+  '?': () => { if (help) help.showModal(); },
 };
 document.addEventListener('keydown', event => {
   const typing = event.target.closest && event.target.closest('input:not([type="checkbox"]), select, textarea');
@@ -208,10 +203,8 @@ document.addEventListener('focusin', event => {
   const row = event.target.classList && event.target.classList.contains('go') && event.target.closest('.s');
   if (row && row !== selected) { if (selected) selected.classList.remove('selected'); selected = row; row.classList.add('selected'); }
 });
-for (const [id, act] of [['b-theme', theme], ['b-help', () => help && help.showModal()]]) {
-  const button = $(id);
-  if (button) { button.hidden = false; button.addEventListener('click', act); }
-}
+const helpButton = $('b-help');
+if (helpButton) { helpButton.hidden = false; helpButton.addEventListener('click', () => help && help.showModal()); }
 setUpFilters();
 showNewest();
 })();

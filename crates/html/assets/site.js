@@ -1,5 +1,5 @@
-// Included in every page of the viewer: applies the stored theme, changes pins and tags, and reports when the
-// server is unreachable.
+// Included in every page of the viewer: applies and toggles the theme, masks secrets, changes pins and tags, and
+// reports when the server is unreachable.
 (() => {
 'use strict';
 const root = document.documentElement;
@@ -7,6 +7,28 @@ try {
   const stored = localStorage.getItem('threadline-theme');
   if (stored === 'light' || stored === 'dark') root.dataset.theme = stored;
 } catch { /* storage is unavailable */ }
+
+// Lets a key do the same as a button in the header, unless the user types.
+function bindKey(key, button) {
+  document.addEventListener('keydown', event => {
+    const typing = event.target.closest('input:not([type="checkbox"]), select, textarea, dialog[open]');
+    if (event.key !== key || typing || event.ctrlKey || event.metaKey || event.altKey || button.disabled) return;
+    event.preventDefault();
+    button.click();
+  });
+}
+
+// The page of a session has its own button, which exported pages have, too.
+const theme = document.querySelector('header.top #b-theme');
+if (theme) {
+  theme.hidden = false;
+  theme.addEventListener('click', () => {
+    const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+    root.dataset.theme = dark ? 'light' : 'dark';
+    try { localStorage.setItem('threadline-theme', root.dataset.theme); } catch { /* storage is unavailable */ }
+  });
+  bindKey('d', theme);
+}
 
 // The switch that masks secrets applies to all pages of the viewer, also to those in other tabs.
 const mask = document.getElementById('b-mask');
@@ -20,12 +42,7 @@ if (mask) {
     if (tabs) tabs.postMessage(on);
     location.reload();
   });
-  document.addEventListener('keydown', event => {
-    const typing = event.target.closest('input, select, textarea, dialog[open]');
-    if (event.key !== 'm' || typing || event.ctrlKey || event.metaKey || event.altKey || mask.disabled) return;
-    event.preventDefault();
-    mask.click();
-  });
+  bindKey('m', mask);
 }
 
 // The page with net changes: expands and collapses all files, and opens the one that is linked to.

@@ -13,7 +13,7 @@ use crate::outline::{bar_lengths, outline_line};
 use crate::page::{DIALOGS, OUTLINE_SECTION_TURNS, RenderOptions, render_detached_agents};
 use crate::page_header::{read_errors, render_header, title};
 use crate::render_context::RenderContext;
-use crate::site::{Masking, PageFrame, ViewerSettings, ViewerTab, site_head};
+use crate::site::{Masking, PageFrame, SESSION_SCRIPT, ViewerSettings, ViewerTab, site_head};
 use crate::turn::{self, TurnContext};
 use crate::{card, chart, text_format};
 
@@ -119,7 +119,7 @@ pub fn render_session_page(served: &SessionPage<'_>) -> Markup {
         title: &title,
         tab: ViewerTab::None,
         class: "session",
-        scripts: &["page.js", "live.js"],
+        scripts: &[SESSION_SCRIPT, "live.js"],
         settings: served.settings,
     };
     let mut out = site_head(&frame);

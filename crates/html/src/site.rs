@@ -89,6 +89,9 @@ const TABS: &[(ViewerTab, &str, &str)] = &[
 /// The script of the list pages. Pages with it also include `lists.css`.
 const LISTS_SCRIPT: &str = "lists.js";
 
+/// The script of the page of a session, which exported pages include, too.
+pub(crate) const SESSION_SCRIPT: &str = "page.js";
+
 /// The assets: name, content type and text.
 const ASSETS: &[(&str, &str, &str)] = &[
     ("page.css", "text/css; charset=utf-8", STYLE),
@@ -168,8 +171,12 @@ pub fn site_head(frame: &PageFrame<'_>) -> Markup {
         });
         out.lit(">Mask secrets</button>");
     }
+    // The page of a session has this button among its controls.
+    if !frame.scripts.contains(&SESSION_SCRIPT) {
+        out.lit("<button type=\"button\" id=\"b-theme\" title=\"Toggle theme (d)\" hidden>Theme</button>");
+    }
     if lists {
-        out.lit("<button type=\"button\" id=\"b-theme\" title=\"Toggle theme (d)\" hidden>Theme</button><button type=\"button\" id=\"b-help\" title=\"Keyboard shortcuts (?)\" aria-label=\"Keyboard shortcuts\" hidden>?</button>");
+        out.lit("<button type=\"button\" id=\"b-help\" title=\"Keyboard shortcuts (?)\" aria-label=\"Keyboard shortcuts\" hidden>?</button>");
     }
     out.lit("</header>\n");
     out

@@ -5,6 +5,7 @@
 mod browser;
 mod browser_files;
 mod browser_labels;
+mod browser_layout;
 mod browser_lists;
 mod browser_navigation;
 mod browser_overview;
