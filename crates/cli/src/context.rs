@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use etcetera::BaseStrategy;
 use threadline_app::time::TimeRange;
-use threadline_app::{App, AppConfig, AppError, DisplayRedaction, SessionSource, SourceSelection};
+use threadline_app::{
+    App, AppConfig, AppError, DisplayRedaction, EMPTY_HINT, SessionSource, SourceSelection,
+};
 use threadline_archive::{Archive, ArchiveLocation, KeyFile};
 use threadline_html::PageTheme;
 use threadline_secret::Rules;
@@ -266,6 +268,17 @@ impl Context {
     /// Returns the time zone in which times are shown.
     pub(crate) fn zone(&self) -> jiff::tz::TimeZone {
         env::time_zone()
+    }
+
+    /// Notes that the homes have no sessions, and what to do about it. Returns whether that is so.
+    pub(crate) fn note_if_empty(&self) -> bool {
+        let is_empty = self.store().logs().found.is_empty();
+        if is_empty {
+            let homes = self.store().homes().iter().map(|home| home.root().display().to_string());
+            self.ui.note(&format!("no sessions in {}", homes.collect::<Vec<_>>().join(", ")));
+            self.ui.note(&format!("hint: {EMPTY_HINT}"));
+        }
+        is_empty
     }
 
     /// Prints a warning for each error. Returns [`CommandOutcome::Partial`] if there are any, else `outcome`.

@@ -7,12 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use clap::CommandFactory;
 use threadline_app::DisplayRedaction;
 use threadline_term::{TableColumn, TermPage, TermText, TextLabel, table, text};
 use threadline_view::is_hidden;
 
-use crate::env;
 use crate::error::CommandError;
+use crate::{Cli, env};
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -210,27 +211,24 @@ pub(crate) fn with_source_options(text: &str) -> String {
 }
 
 fn add_source_options(text: &str, options: &str) -> String {
-    /// The commands that find sessions in the homes.
-    const COMMANDS: [&str; 9] =
-        ["check", "context", "edit", "list", "op", "restore", "resume", "search", "show"];
     const START: &str = "`threadline ";
+    if options.is_empty() || !text.contains(START) {
+        return text.to_owned();
+    }
+    let cli = Cli::command();
     let mut parts = text.split(START);
     let mut out = parts.next().unwrap_or_default().to_owned();
     for rest in parts {
         out.push_str(START);
         let command = rest.split('`').next().unwrap_or_default();
-        let is_named = |name| command.strip_prefix(name).is_some_and(|end: &str| !end.starts_with(is_word));
-        if !options.is_empty() && COMMANDS.into_iter().any(is_named) && !command.contains("--help") {
+        let name = command.split(' ').next().unwrap_or_default();
+        if cli.find_subcommand(name).is_some() && !command.contains("--help") {
             out.push_str(options);
             out.push(' ');
         }
         out.push_str(rest);
     }
     out
-}
-
-fn is_word(ch: char) -> bool {
-    ch.is_alphanumeric() || ch == '-'
 }
 
 /// Writes to stderr. A failure cannot be reported anywhere, and is ignored.
@@ -490,6 +488,7 @@ mod tests {
         assert_eq!(add("see `threadline show x` or `y`"), "see `threadline --home practice show x` or `y`");
         assert_eq!(add("`threadline list`"), "`threadline --home practice list`");
         assert_eq!(add("`threadline op undo 1`"), "`threadline --home practice op undo 1`");
+        assert_eq!(add("`threadline blame x`"), "`threadline --home practice blame x`");
         for same in ["`threadline search --help`", "`threadline shower`", "list it"] {
             assert_eq!(add(same), same);
         }

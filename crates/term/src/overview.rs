@@ -25,7 +25,6 @@ pub fn render_overview(overview: &Overview, page: TermPage, home: Option<&str>) 
     let mut lines = vec![renderer.heading()];
     if let Some(message) = overview.inactivity() {
         lines.push(TermText::from(&*message));
-        lines.push(page.paint(TextLabel::Dim, "all time: threadline overview --since all"));
     }
     lines.extend(renderer.periods().lines());
     lines.push(renderer.cost_line());

@@ -1,7 +1,7 @@
 //! Formats counts, sizes, times and durations for people.
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use threadline_entry::Millis;
 
 /// Formats a number with thousands separators: `12,345`.
@@ -94,6 +94,13 @@ pub fn minute(millis: Millis, zone: &TimeZone) -> String {
     at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
 }
 
+/// Formats a time as briefly as possible: that of today, or else the date: `09:30`, `2026-11-15`.
+pub fn time_or_date(millis: Millis, now: &Zoned) -> String {
+    let at = Timestamp::from_millisecond(millis).map(|at| at.to_zoned(now.time_zone().clone()));
+    let format = |at: &Zoned| if at.date() == now.date() { "%H:%M" } else { "%Y-%m-%d" };
+    at.map(|at| at.strftime(format(&at)).to_string()).unwrap_or_default()
+}
+
 /// Returns the beginning of an id, which identifies a session among those of a person: `3f2a91c2`.
 pub fn short_id(id: &str) -> &str {
     id.char_indices().nth(8).map_or(id, |(end, _)| &id[..end])
@@ -108,6 +115,9 @@ mod tests {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         assert_eq!(minute(1_767_261_600_000, &zone), "2026-01-01 12:00");
         assert_eq!(minute(Millis::MAX, &zone), "");
+        let now = Timestamp::from_millisecond(1_767_304_740_000).unwrap().to_zoned(zone);
+        let times = [1_767_261_600_000, 1_767_218_399_000, Millis::MAX].map(|at| time_or_date(at, &now));
+        assert_eq!(times, ["12:00", "2025-12-31", ""]);
         assert_eq!(short_id("3f2a91c2-0000-4000-8000-000000000001"), "3f2a91c2");
         assert_eq!((short_id("größer als acht"), short_id("abc")), ("größer a", "abc"));
     }

@@ -156,6 +156,9 @@ fn log_title(cx: &Context, path: &Path) -> TermText {
 fn write_notes(cx: &Context, checked: &CheckReport, is_listed: bool, n_notes: usize) {
     let logs = plural(checked.n_logs as u64, "log");
     cx.ui.note(&format!("{logs} checked, {}", checked.totals()));
+    if checked.n_logs == 0 {
+        cx.note_if_empty();
+    }
     let (findings, sessions) = checked.repairable();
     if findings > 0 {
         let mut logs = sessions.iter().map(SessionFile::at);

@@ -2,10 +2,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use threadline_app::time::TimeRange;
-use threadline_app::{CardFilter, EMPTY_HINT, FigureOptions};
+use threadline_app::{CardFilter, FigureOptions};
 use threadline_entry::Millis;
 use threadline_term::{TableColumn, TermText};
-use threadline_view::humanize::{bytes, count, minute, plural, short_id};
+use threadline_view::humanize::{bytes, count, minute, plural, short_id, time_or_date};
 use threadline_view::wire::CardObject;
 use threadline_view::{Selection, SessionCard, SortBy, TypedTime, short_path};
 
@@ -150,7 +150,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
             answer.json(&CardObject::from(session))?;
         }
     } else if !sessions.is_empty() {
-        answer.text(&render(cx, &zone, &sessions, options.is_some(), args.sort))?;
+        answer.text(&render(cx, &today, &sessions, options.is_some(), args.sort))?;
     }
     answer.finish()?;
     for message in &unread {
@@ -171,109 +171,151 @@ fn write_notes(cx: &Context, filter: &CardFilter, n_found: usize, n_shown: usize
     if n_found > 0 {
         return;
     }
-    let CardFilter { project, branch, model, tool, selection, .. } = filter;
-    let is_filtered = [project, branch, model, tool].iter().any(|text| text.is_some());
-    if is_filtered || selection.has_filter() {
-        cx.ui.note("no sessions match these filters");
+    if cx.note_if_empty() {
         return;
     }
-    let homes: Vec<_> = cx.store().homes().iter().map(|home| home.root().display().to_string()).collect();
-    cx.ui.note(&format!("no sessions in {}", homes.join(", ")));
-    cx.ui.note(&format!("hint: {EMPTY_HINT}"));
+    let CardFilter { project, branch, model, tool, selection, .. } = filter;
+    let is_filtered = [project, branch, model, tool].iter().any(|text| text.is_some());
+    cx.ui.note(match is_filtered || selection.has_filter() {
+        true => "no sessions match these filters",
+        false => "no sessions with a title or prompt; --all lists the others",
+    });
 }
 
 /// The width up to which the names of projects are whole, before further columns are shown.
 const MAX_NAME_WIDTH: usize = 24;
 
+/// On a page with fewer columns, times and projects are shortened for the sake of the titles.
+const WIDE_PAGE: usize = 120;
+
+/// How the sessions are shown.
+struct ListLayout {
+    /// The current time, in the zone of the person.
+    now: jiff::Zoned,
+    has_figures: bool,
+    has_labels: bool,
+    is_narrow: bool,
+    sort: SortOrder,
+}
+
 fn render(
     cx: &Context,
-    zone: &jiff::tz::TimeZone,
+    now: &jiff::Zoned,
     sessions: &[SessionCard],
     has_figures: bool,
     sort: SortOrder,
 ) -> TermText {
-    let mut columns = vec![
-        TableColumn { can_shrink: false, ..TableColumn::text("id") },
-        TableColumn { can_shrink: false, ..TableColumn::text("last active") },
-        TableColumn { can_shrink: false, drop_order: 5, ..TableColumn::text("started") },
-        TableColumn { drop_order: 4, ..TableColumn::number("size") },
-    ];
-    if has_figures {
-        columns.push(TableColumn::number("turns"));
-        columns.push(TableColumn { drop_order: 6, ..TableColumn::number("errors") });
-        columns.push(TableColumn::number("cost"));
-    }
-    // The last component of a path is its name.
-    let names = sessions.iter().filter_map(|session| session.project.rsplit(['/', '\\']).next());
-    let name_width = names.map(|name| name.chars().count() + 2).max().unwrap_or(0);
-    columns.push(TableColumn {
-        keeps_end: true,
-        drop_order: 1,
-        good_width: name_width.min(MAX_NAME_WIDTH),
-        ..TableColumn::text("project")
-    });
-    columns.push(TableColumn { drop_order: 3, ..TableColumn::text("branch") });
-    let has_labels = sessions.iter().any(|session| session.pinned || !session.tags.is_empty());
-    if has_labels {
-        columns.push(TableColumn { drop_order: 2, ..TableColumn::text("tags") });
-    }
-    columns.push(TableColumn { min_width: 18, good_width: 40, weight: 3, ..TableColumn::text("title") });
-    keep_sort_column(&mut columns, sort);
-    let shown = |at: i64| minute(at, zone);
+    let layout = ListLayout {
+        now: now.clone(),
+        has_figures,
+        has_labels: sessions.iter().any(|session| session.pinned || !session.tags.is_empty()),
+        is_narrow: cx.ui.page().width.is_some_and(|width| width < WIDE_PAGE),
+        sort,
+    };
     let home = cx.app.config().home_dir.as_deref().and_then(Path::to_str);
-    let rows: Vec<Vec<String>> = sessions
-        .iter()
-        .map(|session| {
-            let mut row = vec![
-                short_id(&session.id).to_owned(),
-                if session.live {
-                    format!("{} live", shown(session.last_active))
-                } else {
-                    shown(session.last_active)
-                },
-                session.started.map(shown).unwrap_or_default(),
-                bytes(session.size),
-            ];
-            if has_figures {
-                let figures = session.figures.as_ref();
-                let number = |value: fn(&threadline_view::LogTally) -> u64| {
-                    figures.map_or_else(|| "–".to_owned(), |figures| count(value(&figures.tally)))
-                };
-                row.push(number(|tally| tally.turns));
-                row.push(number(|tally| tally.errors));
-                row.push(figures.map_or_else(|| "–".to_owned(), |figures| figures.totals.short_cost()));
-            }
-            row.push(short_path(&session.project, home));
-            row.push(session.branch.clone().unwrap_or_else(|| "–".to_owned()));
-            if has_labels {
-                let pinned = session.pinned.then_some("pinned");
-                let words: Vec<&str> =
-                    pinned.into_iter().chain(session.tags.iter().map(|tag| &**tag)).collect();
-                row.push(words.join(", "));
-            }
-            row.push(session.title.clone());
-            row
-        })
-        .collect();
-    cx.ui.table(&columns, &rows)
+    let rows: Vec<Vec<String>> = sessions.iter().map(|session| layout.row(session, home)).collect();
+    cx.ui.table(&layout.columns(sessions), &rows)
 }
 
-/// Keeps the column that the sessions are sorted by on a narrow page.
-fn keep_sort_column(columns: &mut [TableColumn], sort: SortOrder) {
-    let name = match sort {
-        SortOrder::Active => "last active",
-        SortOrder::Started => "started",
-        SortOrder::Cost => "cost",
-        SortOrder::Errors => "errors",
-        SortOrder::Turns => "turns",
-        SortOrder::Size => "size",
-    };
-    for column in columns {
-        if column.name == name {
-            column.drop_order = 0;
-        } else if column.name == "last active" && sort == SortOrder::Started {
+/// Returns the last component of the path of a project.
+fn project_name(session: &SessionCard) -> &str {
+    session.project.rsplit(['/', '\\']).find(|name| !name.is_empty()).unwrap_or(&session.project)
+}
+
+impl ListLayout {
+    fn columns(&self, sessions: &[SessionCard]) -> Vec<TableColumn> {
+        let active = if self.is_narrow { "active" } else { "last active" };
+        let mut columns = vec![
+            TableColumn { can_shrink: false, ..TableColumn::text("id") },
+            TableColumn { can_shrink: false, ..TableColumn::text(active) },
+            TableColumn { can_shrink: false, drop_order: 6, ..TableColumn::text("started") },
+            TableColumn { drop_order: 5, ..TableColumn::number("size") },
+        ];
+        if self.has_figures {
+            columns.push(TableColumn { drop_order: 1, ..TableColumn::number("turns") });
+            columns.push(TableColumn { drop_order: 2, ..TableColumn::number("errors") });
+            columns.push(TableColumn { drop_order: 1, ..TableColumn::number("cost") });
+        }
+        columns.push(match self.is_narrow {
+            true => TableColumn { drop_order: 1, ..TableColumn::text("project") },
+            false => {
+                let width = sessions.iter().map(|session| project_name(session).chars().count() + 2).max();
+                let good_width = width.unwrap_or(0).min(MAX_NAME_WIDTH);
+                TableColumn { keeps_end: true, drop_order: 1, good_width, ..TableColumn::text("project") }
+            }
+        });
+        columns.push(TableColumn { drop_order: 4, ..TableColumn::text("branch") });
+        if self.has_labels {
+            columns.push(TableColumn { drop_order: 3, ..TableColumn::text("tags") });
+        }
+        let good_width = if self.is_narrow { 32 } else { 40 };
+        columns.push(TableColumn { min_width: 18, good_width, weight: 3, ..TableColumn::text("title") });
+        self.keep_sort_column(&mut columns);
+        columns
+    }
+
+    /// Keeps the column that the sessions are sorted by on a narrow page.
+    fn keep_sort_column(&self, columns: &mut [TableColumn]) {
+        // The time of the last message is in the second column, whatever its name is.
+        if self.sort == SortOrder::Started {
             // Two times do not fit.
-            column.drop_order = 7;
+            columns[1].drop_order = 7;
+        }
+        let name = match self.sort {
+            SortOrder::Active => return,
+            SortOrder::Started => "started",
+            SortOrder::Cost => "cost",
+            SortOrder::Errors => "errors",
+            SortOrder::Turns => "turns",
+            SortOrder::Size => "size",
+        };
+        columns.iter_mut().filter(|column| column.name == name).for_each(|column| column.drop_order = 0);
+    }
+
+    fn row(&self, session: &SessionCard, home: Option<&str>) -> Vec<String> {
+        let mut row = vec![
+            short_id(&session.id).to_owned(),
+            self.last_active(session),
+            session.started.map(|at| self.time(at)).unwrap_or_default(),
+            bytes(session.size),
+        ];
+        if self.has_figures {
+            let figures = session.figures.as_ref();
+            let number = |value: fn(&threadline_view::LogTally) -> u64| {
+                figures.map_or_else(|| "–".to_owned(), |figures| count(value(&figures.tally)))
+            };
+            row.push(number(|tally| tally.turns));
+            row.push(number(|tally| tally.errors));
+            row.push(figures.map_or_else(|| "–".to_owned(), |figures| figures.totals.short_cost()));
+        }
+        row.push(match self.is_narrow {
+            true => project_name(session).to_owned(),
+            false => short_path(&session.project, home),
+        });
+        row.push(session.branch.clone().unwrap_or_else(|| "–".to_owned()));
+        if self.has_labels {
+            let pinned = session.pinned.then_some("pinned");
+            let words: Vec<&str> = pinned.into_iter().chain(session.tags.iter().map(|tag| &**tag)).collect();
+            row.push(words.join(", "));
+        }
+        row.push(session.title.clone());
+        row
+    }
+
+    fn time(&self, at: Millis) -> String {
+        match self.is_narrow {
+            true => time_or_date(at, &self.now),
+            false => minute(at, self.now.time_zone()),
+        }
+    }
+
+    fn last_active(&self, session: &SessionCard) -> String {
+        let time = self.time(session.last_active);
+        match session.live {
+            // The time of an earlier day does not fit beside it.
+            true if self.is_narrow && time.len() > 5 => "live".to_owned(),
+            true => format!("{time} live"),
+            false => time,
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::time::SystemTime;
 
-use threadline_app::{EMPTY_HINT, OverviewOptions, OverviewRange};
+use threadline_app::{OverviewOptions, OverviewRange};
 use threadline_term::render_overview;
 use threadline_view::wire::OverviewObject;
 
@@ -61,9 +61,13 @@ pub(crate) fn run(cx: &Context, args: &OverviewArgs) -> Result<CommandOutcome, C
         cx.ui.warn(message);
     }
     if facts.is_empty() {
-        cx.ui.note("no sessions found");
-        cx.ui.note(&format!("hint: {EMPTY_HINT}"));
+        if !cx.note_if_empty() {
+            cx.ui.note("no activity in any session");
+        }
         return Ok(CommandOutcome::Negative);
+    }
+    if overview.inactivity().is_some() {
+        cx.ui.note("all time: `threadline overview --since all`");
     }
     Ok(if overview.unread.is_empty() { CommandOutcome::Done } else { CommandOutcome::Partial })
 }

@@ -266,6 +266,7 @@ pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, 
             // Otherwise, the reason was given.
             if !has_calls {
                 cx.ui.note("no model calls found");
+                cx.note_if_empty();
             }
             CommandOutcome::Negative
         }

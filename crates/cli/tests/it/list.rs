@@ -75,6 +75,20 @@ fn an_empty_home_exits_with_1_and_a_hint() {
 }
 
 #[test]
+fn every_reading_command_says_that_a_home_is_empty() {
+    let home = TestHome::new();
+    for args in [&["list", "-p", "loom"][..], &["search", "loom"], &["usage"], &["check"], &["overview"]] {
+        let run = at_home(&home, args);
+        let hint =
+            "no sessions in [home]\nhint: use --home DIR for another folder, or --demo for sample sessions";
+        assert!(run.err.contains(hint), "{args:?}: {run}");
+    }
+    home.session("untitled", "");
+    let run = at_home(&home, &["list"]);
+    assert_eq!(run.err, "no sessions with a title or prompt; --all lists the others\n");
+}
+
+#[test]
 fn filters_without_a_match_do_not_say_that_the_home_is_empty() {
     let home = TestHome::new();
     home.session("slow", TALK);

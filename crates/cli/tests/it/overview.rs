@@ -37,9 +37,9 @@ fn the_figures_of_a_period_are_printed() {
 fn a_period_without_activity_names_the_last_active_day() {
     let home = TestHome::new();
     home.session("one", LOG);
-    let text = at_home(&home, &["overview"]).out;
-    assert!(text.contains("No activity in the last 30 days. Last active 3 February 2026."), "{text}");
-    assert!(text.contains("threadline overview --since all"), "{text}");
+    let run = at_home(&home, &["overview"]);
+    assert!(run.out.contains("No activity in the last 30 days. Last active 3 February 2026."), "{run}");
+    assert_eq!(run.err, "all time: `threadline --home [home] overview --since all`\n");
     assert!(!at_home(&home, &["overview", "--since", "all"]).out.contains("No activity"));
 }
 
@@ -48,6 +48,6 @@ fn an_empty_home_and_a_wrong_date_are_reported() {
     let home = TestHome::new();
     let run = at_home(&home, &["overview"]);
     assert_eq!(run.code, 1);
-    assert!(run.err.contains("no sessions found"), "{}", run.err);
+    assert!(run.err.contains("no sessions in [home]"), "{}", run.err);
     assert_eq!(at_home(&home, &["overview", "--since", "soon"]).code, 2);
 }

@@ -26,12 +26,17 @@ const HOSTILE_NAME: &str = "\u{1b}[31mA\u{1b}]0;t\u{7}\u{9b}2J\r\u{8}\u{7f}\u{20
 
 /// Runs a command on a terminal of 80 columns. Returns its exit code and the bytes written.
 fn on_terminal(args: &[&OsStr], env: &[(&str, String)]) -> (Option<i32>, Vec<u8>) {
+    on_terminal_of(80, args, env)
+}
+
+/// Runs a command on a terminal of this width.
+fn on_terminal_of(width: u16, args: &[&OsStr], env: &[(&str, String)]) -> (Option<i32>, Vec<u8>) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap();
     let slave = File::options().read(true).write(true).open(OsStr::from_bytes(name.as_bytes())).unwrap();
-    tcsetwinsize(&slave, Winsize { ws_row: 50, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    tcsetwinsize(&slave, Winsize { ws_row: 50, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     let mut command = command(args);
     command.env("PAGER", "cat").env("FORCE_HYPERLINK", "1").envs(env.iter().map(|(key, value)| (key, value)));
     command.stdin(Stdio::null()).stdout(slave.try_clone().unwrap()).stderr(slave);
@@ -513,4 +518,42 @@ fn a_narrow_list_has_the_column_that_it_is_sorted_by() {
         assert!(head.split_whitespace().any(|word| word == heading), "{sort}: {text}");
         assert!(text.lines().all(|line| line.trim_end().chars().count() <= 80), "{sort}: {text}");
     }
+}
+
+#[test]
+fn a_narrow_list_leaves_room_for_titles() {
+    let home = TestHome::new();
+    let title = "weave the blue cloth on the small loom in the shed before the rain comes";
+    let log = |title: &str| {
+        format!(
+            r#"
+u1        user   "{title}" @2026-01-02T10:00:00Z branch=feature/a-long-name
+a1 <- u1  reply  m1 text "Woven." branch=feature/a-long-name model=claude-opus-4-8 usage={{"input_tokens":2600000}}
+"#
+        )
+    };
+    let project = "/home/ada/projects/a-rather-long-project-name";
+    home.session_in(project, "loom", &log(title));
+    home.session_in(
+        project,
+        "cjk",
+        &log("修复织布机上的蓝色布料在雨来之前 🧵🧵🧵 and more words after that"),
+    );
+    let list = |width: u16| {
+        let args = ["--home", home.root().to_str().unwrap(), "--color", "never", "list"];
+        let (code, written) = on_terminal_of(width, &args.map(OsStr::new), &[]);
+        let text = String::from_utf8(written).unwrap();
+        assert_eq!(code, Some(0), "{text}");
+        for line in text.lines() {
+            assert!(threadline_term::text!("{line}").width() <= usize::from(width), "{text}");
+        }
+        let heading = text.lines().next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        let row = text.lines().find(|line| line.contains("weave")).unwrap();
+        (heading, row[row.find("weave").unwrap()..].trim_end().chars().count())
+    };
+    assert_eq!(list(40), ("id active title".to_owned(), 18));
+    assert_eq!(list(60), ("id active turns cost title".to_owned(), 23));
+    assert_eq!(list(80), ("id active turns cost project title".to_owned(), 29));
+    assert_eq!(list(100), ("id active turns errors cost project title".to_owned(), 41));
+    assert_eq!(list(120), ("id last active turns errors cost project title".to_owned(), 43));
 }

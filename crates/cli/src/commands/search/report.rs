@@ -308,6 +308,9 @@ impl<'a> SearchReport<'a> {
             if let Some(name) = unknown_field(&query).filter(|_| self.n_hits == 0) {
                 self.cx.ui.note(&format!("unknown field `{name}:`; searched for it as text"));
             }
+            if self.n_hits == 0 {
+                self.cx.note_if_empty();
+            }
         }
         Ok(match self.n_hits {
             _ if self.incomplete || !unread.is_empty() => CommandOutcome::Partial,

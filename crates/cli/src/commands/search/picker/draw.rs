@@ -134,9 +134,19 @@ impl Picker {
             (found, _) => format!("{}  ", count(found as u64)),
         };
         let project = row.project.as_deref().unwrap_or_default();
-        let about = format!("{mark} {found}{}  ", row.when);
-        let rest = usize::from(width).saturating_sub(Line::raw(&*about).width());
-        let about = about + &truncate_start(&single_line(project), rest);
+        let project = single_line(project);
+        let name_width = Line::raw(project.rsplit(['/', '\\']).next().unwrap_or_default()).width() + 2;
+        let before_project = |when: &str| {
+            let about = format!("{mark} {found}{when}  ");
+            let rest = usize::from(width).saturating_sub(Line::raw(&*about).width());
+            (about, rest)
+        };
+        // The name of the project is more useful than the time of day.
+        let (about, rest) = match before_project(&row.when) {
+            (_, rest) if rest < name_width => before_project(row.when.split(' ').next().unwrap_or_default()),
+            fitting => fitting,
+        };
+        let about = about + &truncate_start(&project, rest);
         let heading = truncate(&format!("{mark} {}", single_line(&row.heading)), usize::from(width));
         vec![Line::styled(heading, style), Line::styled(about, dim())]
     }

@@ -173,6 +173,10 @@ fn open_match(
         if cx.app.config().redaction.is_some() {
             command.arg("--redact");
         }
+        // The home of the session contains the sessions that it may be a fork of.
+        cx.named_homes.iter().for_each(|home| {
+            command.arg("--home").arg(home);
+        });
         command
     };
     let mut command = show(place.as_ref());

@@ -269,6 +269,13 @@ fn long_titles_and_projects_are_cut_visibly() {
     "▌ 2026-01-01 10:00  …/loom       │                                              "
     "↑↓ session  Tab match  Enter resume  ^S relevance  ^Y copy command  Esc         "
     "#);
+    // The name of the project takes the place of the time of day.
+    picker.rows[0].project = Some("/home/ada/projects/weaving-machines".to_owned());
+    assert!(
+        screen(&picker, 80, 4).contains("▌ 2026-01-01  …/weaving-machines"),
+        "{}",
+        screen(&picker, 80, 4)
+    );
 }
 
 #[test]
