@@ -1,5 +1,6 @@
 //! The application: opened homes, the folder for state, and where prices come from.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -43,8 +44,8 @@ pub struct App {
     store: Store,
     /// The price list, loaded on first use.
     pub(crate) prices: OnceLock<Arc<PriceBook>>,
-    /// The first lines of the logs in project folders, read on first use.
-    pub(crate) first_lines: Mutex<Option<Arc<FirstLineIndex>>>,
+    /// The first lines of the logs in a project folder, or in all of them, read on first use.
+    pub(crate) first_lines: Mutex<HashMap<Option<PathBuf>, Arc<FirstLineIndex>>>,
     /// The ends of the logs that searches have read.
     pub(crate) log_ends: Arc<LogEndsCache>,
     /// The titles in lists that were masked.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use threadline_search::FirstUuids;
-use threadline_store::{Home, SessionFile, open_regular};
+use threadline_store::{SessionFile, open_regular};
 use threadline_usage::{CallLedger, PriceBook, ScanOptions, UsageTotals};
 
 use crate::config::App;
@@ -17,7 +17,7 @@ use crate::usage::LogScanner;
 /// How long the index of first lines is used.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// The logs of all homes by the uuids of their first messages.
+/// Logs by the uuids of their first messages.
 ///
 /// A fork begins with the lines of its origin. It is in the same project folder, unless the session continued
 /// in another working directory.
@@ -43,7 +43,9 @@ impl App {
         // Nothing is read beside a log that is not in one of the homes.
         self.store().homes().iter().find(|home| file.home.as_ref() == Some(home))?;
         let uuids = first_uuids(&file.path)?;
-        let index = self.first_line_index();
+        // Forks that do not name their origin are beside it. An origin owns the calls of its forks.
+        let folder = file.path.parent().filter(|_| uuids.origin.is_none());
+        let index = self.first_line_index(folder);
         let others = index.related(&uuids).map(SessionFile::at).filter(|other| other.id != file.id);
         let others: Vec<SessionFile> = others.collect();
         if others.is_empty() {
@@ -66,25 +68,32 @@ impl App {
         Some(OwnCalls { usage, origin })
     }
 
-    /// Returns the index of the first lines, which is read again when it is old.
-    fn first_line_index(&self) -> Arc<FirstLineIndex> {
-        let known = lock(&self.first_lines).clone();
+    /// Returns the index of the first lines in a folder, or else in all homes, which is read again when it is
+    /// old.
+    fn first_line_index(&self, folder: Option<&Path>) -> Arc<FirstLineIndex> {
+        let key = folder.map(Path::to_owned);
+        let known = lock(&self.first_lines).get(&key).cloned();
         if let Some(index) = known.filter(|index| index.read_at.elapsed() < MAX_AGE) {
             return index;
         }
         // Without the lock: a thread of the pool may start another load while it waits for the others.
-        let index = Arc::new(FirstLineIndex::read(self.store().homes()));
-        *lock(&self.first_lines) = Some(Arc::clone(&index));
+        let index = Arc::new(match folder {
+            Some(folder) => FirstLineIndex::read([folder.to_owned()]),
+            None => {
+                let homes = self.store().homes().iter();
+                let folders = homes.flat_map(|home| entries(&home.projects_dir()).collect::<Vec<_>>());
+                FirstLineIndex::read(folders)
+            }
+        });
+        lock(&self.first_lines).insert(key, Arc::clone(&index));
         index
     }
 }
 
 impl FirstLineIndex {
-    /// Reads the beginning of every log.
-    fn read(homes: &[Home]) -> Self {
-        let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let folders = homes.iter().flat_map(|home| entries(home.projects_dir()));
-        let paths = folders.flat_map(|folder| entries(folder.path())).map(|entry| entry.path());
+    /// Reads the beginning of every log in some folders.
+    fn read(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        let paths = folders.into_iter().flat_map(|folder| entries(&folder).collect::<Vec<_>>());
         let paths: Vec<PathBuf> =
             paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
         let logs: Vec<(PathBuf, FirstUuids)> =
@@ -109,6 +118,11 @@ impl FirstLineIndex {
         }
         found.into_iter().map(|at| &*self.logs[at].0)
     }
+}
+
+/// Returns the paths of what is in a folder; nothing if it cannot be read.
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// Reads the uuids of the first message of a log.

@@ -24,8 +24,8 @@ pub fn retain_matching(sessions: &mut Vec<SearchedSession>, query: &Query, open:
 const HEAD: usize = 1 << 12;
 const MAX_HEAD: usize = 1 << 20;
 
-/// Reads the beginning of a log until `wanted` returns a value, the file ends, or `MAX_HEAD` bytes are read. The
-/// second argument of `wanted` is whether nothing more will be read.
+/// Reads the beginning of a log until `wanted` returns a value, the file ends, or `MAX_HEAD` bytes are read.
+/// The second argument of `wanted` is whether nothing more will be read.
 fn read_head<T>(mut log: impl Read, wanted: impl Fn(&[u8], bool) -> Option<T>) -> Option<T> {
     let mut head = vec![0; HEAD];
     let mut filled = 0;
