@@ -719,7 +719,7 @@ pub(super) mod tests {
         for length in 0..=text.len() {
             let (mut at, mut expected) = (0, 0);
             while let Some(hit) = text[at..length].find('\\') {
-                expected += usize::from(text[..length].as_bytes().get(at + hit + 1) == Some(&b'n'));
+                expected += usize::from(text.as_bytes()[..length].get(at + hit + 1) == Some(&b'n'));
                 at = length.min(at + hit + 2);
             }
             let counts = with_each_simd_level(|| count_escaped_breaks(&text.as_bytes()[..length]));
