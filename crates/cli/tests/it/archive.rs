@@ -168,7 +168,9 @@ fn damage_is_found_and_named() {
     assert!(verify.out.contains("is damaged"), "{verify}");
     let list = fixture.run(&["list", "--from", &fixture.url()]);
     assert_eq!(list.code, 2);
-    assert!(list.err.contains("threadline archive verify"), "{list}");
+    // The suggested command names the archive.
+    let verify = format!("--from {} archive verify", fixture.url());
+    assert!(list.err.contains(&verify), "{list}");
 }
 
 #[test]
