@@ -14,8 +14,8 @@ use threadline_session::{
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
-    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, LineNotesPart, Spending, SpendingCounter,
-    TranscriptBuilder, TranscriptItem, TurnView, layout, layout_turns,
+    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, LineNotesPart, SessionTotals, Spending,
+    SpendingCounter, TranscriptBuilder, TranscriptItem, TurnView, layout_turns, layout_without_totals,
 };
 
 use crate::error::AppError;
@@ -545,9 +545,15 @@ impl LiveSession {
         let session = self.family.session(agent);
         let on_line = |line: u64| session.entries().rfind_index(|entry| entry.at().line_no == line);
         let leaf = selector.leaf.map(|line| on_line(line).ok_or(LiveError::NoLine)).transpose()?;
-        let builder = self.transcript_builder();
         let findings = if agent.is_none() { self.findings.clone() } else { FindingSummary::of(session) };
-        let mut layout = layout(builder, &self.notes, agent, leaf, findings);
+        let is_whole = agent.is_none() && leaf.is_none();
+        let (mut layout, totals) = rayon::join(
+            || layout_without_totals(self.transcript_builder(), &self.notes, agent, leaf, findings),
+            || is_whole.then(|| SessionTotals::of(&self.family, &self.notes)),
+        );
+        if let Some(totals) = totals {
+            layout.set_totals(totals);
+        }
         // The texts in memory are truncated. Lists read the title from the file, and so does a page.
         if agent.is_none()
             && let Ok(summary) = SessionSummary::of(self.file.clone())

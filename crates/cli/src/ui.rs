@@ -313,17 +313,17 @@ impl OutputStream {
         if self.redaction.is_some() {
             return Ok(self.json_text(&serde_json::to_string(value)?)?);
         }
-        let mut out = JsonSink(self);
+        let mut out = JsonSink::new(self);
         value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, EscapingJsonFormatter))?;
-        self.write_bytes(b"\n")?;
-        Ok(())
+        Ok(out.finish()?)
     }
 
     /// Writes JSON text as one line.
     pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
         let masked = self.redaction.as_ref().map(|redaction| redaction.json(json));
-        write_escaped(&mut JsonSink(self), masked.as_deref().unwrap_or(json))?;
-        self.write_bytes(b"\n")
+        let mut out = JsonSink::new(self);
+        write_escaped(&mut out, masked.as_deref().unwrap_or(json))?;
+        out.finish()
     }
 
     /// Writes data for a program, such as a patch or a page, unchanged to a pipe or a file. On a terminal,
@@ -388,13 +388,45 @@ impl OutputStream {
     }
 }
 
-/// An adapter for serializers. Other code must not use it, since it does not escape text.
-struct JsonSink<'a>(&'a mut OutputStream);
+/// An adapter for serializers, which write very short pieces. Other code must not use it, since it does not
+/// escape text.
+struct JsonSink<'a> {
+    stream: &'a mut OutputStream,
+    pending: Vec<u8>,
+}
+
+impl<'a> JsonSink<'a> {
+    /// Pieces are collected up to this size.
+    const MAX_PENDING: usize = 8 << 10;
+
+    fn new(stream: &'a mut OutputStream) -> Self {
+        Self { stream, pending: Vec::with_capacity(Self::MAX_PENDING) }
+    }
+
+    /// Ends the line.
+    fn finish(mut self) -> io::Result<()> {
+        self.pending.push(b'\n');
+        self.stream.write_bytes(&self.pending)
+    }
+}
 
 impl Write for JsonSink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_bytes(bytes)?;
+        self.write_all(bytes)?;
         Ok(bytes.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.pending.len() + bytes.len() > Self::MAX_PENDING {
+            self.stream.write_bytes(&self.pending)?;
+            self.pending.clear();
+            if bytes.len() > Self::MAX_PENDING {
+                return self.stream.write_bytes(bytes);
+            }
+        }
+        self.pending.extend_from_slice(bytes);
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -8,10 +8,11 @@ use std::collections::btree_map::Entry;
 #[derive(Debug, Default)]
 pub(crate) struct KeyTable {
     keys: Vec<PackedId>,
-    /// A part of the hash of an id and its number plus one, at or after the index that its hash selects; zero
-    /// if there is none. The length is a power of two, and at most half of the slots are in use. The ids of
-    /// slots with another hash are not compared, since most of them are not in the processor's cache.
-    slots: Vec<(u32, u32)>,
+    /// The upper half of the hash of an id and, in the lower half, its number plus one, at or after the index
+    /// that the lower half of its hash selects; zero if there is none. The length is a power of two, and at
+    /// most half of the slots are in use. The ids of slots with another hash are not compared, since most of
+    /// them are not in the processor's cache.
+    slots: Vec<u64>,
     /// Ids that cannot be packed, and those for which no slot is free near the one that their hash selects:
     /// the function is known, so the ids of a log may be chosen to have the same hash.
     others: BTreeMap<Box<[u8]>, usize>,
@@ -51,7 +52,7 @@ impl KeyTable {
             SlotSearch::Found(number) => (number, false),
             SlotSearch::Free(slot) if self.others.is_empty() || !self.others.contains_key(id) => {
                 let number = self.keys.len();
-                self.slots[slot] = (hash_part(hash), number as u32 + 1);
+                self.slots[slot] = slot_of(hash, number);
                 self.keys.push(key);
                 (number, true)
             }
@@ -82,12 +83,12 @@ impl KeyTable {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
         for _ in 0..MAX_PROBES {
-            let (part, number) = self.slots[slot];
-            if number == 0 {
+            let content = self.slots[slot];
+            if content == 0 {
                 return SlotSearch::Free(slot);
             }
-            let number = number as usize - 1;
-            if part == hash_part(hash) && self.keys[number] == *key {
+            let number = content as u32 as usize - 1;
+            if content >> 32 == hash >> 32 && self.keys[number] == *key {
                 return SlotSearch::Found(number);
             }
             slot = (slot + 1) & mask;
@@ -112,7 +113,7 @@ impl KeyTable {
     fn grow(&mut self) {
         let n_slots = (2 * self.keys.len()).next_power_of_two().max(MIN_SLOTS / 2) * 2;
         self.slots.clear();
-        self.slots.resize(n_slots, (0, 0));
+        self.slots.resize(n_slots, 0);
         for number in 0..self.keys.len() {
             let key = self.keys[number];
             if key == OTHER {
@@ -120,7 +121,7 @@ impl KeyTable {
             }
             let hash = hash(&key);
             match self.find(&key, hash) {
-                SlotSearch::Free(slot) => self.slots[slot] = (hash_part(hash), number as u32 + 1),
+                SlotSearch::Free(slot) => self.slots[slot] = slot_of(hash, number),
                 SlotSearch::Found(_) | SlotSearch::Crowded => {
                     self.others.insert(unpack(&key), number);
                     self.keys[number] = OTHER;
@@ -153,10 +154,10 @@ fn unpack(key: &PackedId) -> Box<[u8]> {
     bytes.take_while(u8::is_ascii).collect()
 }
 
-/// Returns the part of a hash that a slot contains. The other bits select the slot.
+/// Returns the content of the slot of an id with this hash and number.
 #[inline(always)]
-fn hash_part(hash: u64) -> u32 {
-    (hash >> 32) as u32
+fn slot_of(hash: u64, number: usize) -> u64 {
+    hash >> 32 << 32 | (number as u64 + 1)
 }
 
 /// Returns the hash of an id.

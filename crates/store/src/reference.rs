@@ -145,7 +145,7 @@ impl Store {
     ///
     /// Safe for untrusted ids: the id is compared with existing names and never used in a path.
     pub fn session(&self, id: &str) -> Option<SessionFile> {
-        let files = self.session_files(|_| true).found.into_iter().filter(|file| file.id == *id);
+        let files = self.session_files_with_id(&|found| found == id).into_iter();
         let sessions = files.filter(|file| !file.is_sidechain().unwrap_or(true));
         sessions.max_by_key(|file| read_last_active(&file.path).ok())
     }
@@ -163,9 +163,9 @@ impl Store {
         if needle.is_empty() {
             return Ok(ReferenceMatches::None);
         }
-        let wanted = needle.to_ascii_lowercase();
-        let mut files = self.session_files(|_| true).found;
-        files.retain(|file| file.id.to_ascii_lowercase().starts_with(&wanted));
+        let is_prefix =
+            |id: &str| id.get(..needle.len()).is_some_and(|start| start.eq_ignore_ascii_case(needle));
+        let mut files = self.session_files_with_id(&is_prefix);
         if files.iter().any(|file| file.id.eq_ignore_ascii_case(needle)) {
             files.retain(|file| file.id.eq_ignore_ascii_case(needle));
         }

@@ -149,10 +149,20 @@ impl Store {
         for (home, folder) in self.project_folders(&mut listing) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if wanted(&name) {
-                list_folder(home, &folder, &name, self.roots(), &mut listing);
+                list_folder(home, &folder, &name, self.roots(), &|_| true, &mut listing);
             }
         }
         listing
+    }
+
+    /// Returns the files that are named like sessions with an id that `is_wanted` accepts. Opens no file.
+    pub(crate) fn session_files_with_id(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<SessionFile> {
+        let mut listing = Listing::new();
+        for (home, folder) in self.project_folders(&mut listing) {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            list_folder(home, &folder, &name, self.roots(), is_wanted, &mut listing);
+        }
+        listing.found
     }
 
     /// Returns the folders of all projects, each once: links to a folder that is listed already are skipped.
@@ -192,6 +202,7 @@ fn list_folder(
     folder: &Path,
     name: &str,
     roots: &[PathBuf],
+    is_wanted: &dyn Fn(&str) -> bool,
     listing: &mut Listing<SessionFile>,
 ) {
     let Some(entries) = listing.ok_or_record(fs_err::read_dir(folder)) else { return };
@@ -201,7 +212,8 @@ fn list_folder(
         let name_bytes = file_name.as_encoded_bytes();
         let is_session =
             name_bytes.ends_with(b".jsonl") && name_bytes.len() > 6 && !name_bytes.starts_with(b"agent-");
-        if !is_session {
+        let id = SessionId::of_log(Path::new(&file_name));
+        if !is_session || !is_wanted(&id) {
             continue;
         }
         let path = entry.path();
@@ -219,12 +231,7 @@ fn list_folder(
             // Pipes, devices and directories are not logs.
             _ => continue,
         }
-        listing.found.push(SessionFile {
-            id: SessionId::of_log(&path),
-            path,
-            folder: Some(name.to_owned()),
-            home: Some(home.clone()),
-        });
+        listing.found.push(SessionFile { id, path, folder: Some(name.to_owned()), home: Some(home.clone()) });
     }
 }
 

@@ -97,6 +97,36 @@ pub fn layout(
     leaf: Option<EntryIndex>,
     findings: FindingSummary,
 ) -> Layout {
+    let mut layout = layout_without_totals(builder, notes, agent, leaf, findings);
+    if agent.is_none() && leaf.is_none() {
+        layout.set_totals(SessionTotals::of(builder.family, notes));
+    }
+    layout
+}
+
+/// The errors and tool calls of a session, with those of all its sub-agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionTotals {
+    errors: usize,
+    calls: usize,
+}
+
+impl SessionTotals {
+    /// Counts them. The notes must be up to date with the family.
+    pub fn of(family: &SessionFamily, notes: &LineNotes) -> Self {
+        Self { errors: session_errors(family, notes), calls: count_tool_calls(family) }
+    }
+}
+
+/// Computes a layout like [`layout`]. That of a session's active conversation lacks the totals of the session,
+/// which the caller counts at the same time, for [`Layout::set_totals`].
+pub fn layout_without_totals(
+    builder: TranscriptBuilder<'_>,
+    notes: &LineNotes,
+    agent: Option<AgentIndex>,
+    leaf: Option<EntryIndex>,
+    findings: FindingSummary,
+) -> Layout {
     let session = builder.family.session(agent);
     let visited = RefCell::default();
     let writer = TranscriptWriter::new(builder, agent, &visited);
@@ -121,10 +151,7 @@ pub fn layout(
     // Those of a sub-agent or of a branch are the sums over its turns.
     let sum = |figure: fn(&OutlineLine) -> usize| layout.turns.iter().map(|turn| figure(&turn.line)).sum();
     (layout.header.errors, layout.header.n_calls, layout.header.n_agents) = match (agent, leaf) {
-        (None, None) => {
-            let family = builder.family;
-            (layout_builder.session_errors(), count_tool_calls(family), family.agents.len())
-        }
+        (None, None) => (0, 0, builder.family.agents.len()),
         _ => (sum(|line| line.errors), sum(|line| line.calls), layout.agents.values().map(Vec::len).sum()),
     };
     if agent.is_none() && leaf.is_none() {
@@ -350,25 +377,6 @@ impl<'a> LayoutBuilder<'a> {
         sum
     }
 
-    /// Returns the number of errors of the session, from the notes. Equals
-    /// [`count_errors`](crate::count_errors).
-    fn session_errors(&self) -> usize {
-        let own = |agent: Option<AgentIndex>| {
-            let (session, notes) = (self.writer.builder.family.session(agent), self.notes.for_session(agent));
-            let marks = |idx: EntryIndex| notes[idx].marks.iter();
-            let is_error = |mark: &LineMark| match mark {
-                LineMark::Error => true,
-                LineMark::Call(call) => call.outcome.is_error(),
-                LineMark::Compaction | LineMark::Unknown => false,
-            };
-            let turns = session.turns();
-            let entries = turns.iter().flat_map(|turn| turn.entries.iter().copied());
-            entries.flat_map(marks).filter(|(_, mark)| is_error(mark)).count()
-        };
-        let agents = self.writer.builder.family.agents.indices();
-        own(None) + agents.map(|agent| own(Some(agent))).sum::<usize>()
-    }
-
     fn branches(&self) -> Vec<BranchLayout> {
         let session = self.writer.session();
         let spoken = |idx: EntryIndex| matches!(session.entries()[idx].kind(), Kind::User | Kind::Assistant);
@@ -392,7 +400,29 @@ impl<'a> LayoutBuilder<'a> {
     }
 }
 
+/// Returns the number of errors of a session, from the notes. Equals [`count_errors`](crate::count_errors).
+fn session_errors(family: &SessionFamily, notes: &LineNotes) -> usize {
+    let own = |agent: Option<AgentIndex>| {
+        let (session, notes) = (family.session(agent), notes.for_session(agent));
+        let marks = |idx: EntryIndex| notes[idx].marks.iter();
+        let is_error = |mark: &LineMark| match mark {
+            LineMark::Error => true,
+            LineMark::Call(call) => call.outcome.is_error(),
+            LineMark::Compaction | LineMark::Unknown => false,
+        };
+        let turns = session.turns();
+        let entries = turns.iter().flat_map(|turn| turn.entries.iter().copied());
+        entries.flat_map(marks).filter(|(_, mark)| is_error(mark)).count()
+    };
+    own(None) + family.agents.indices().map(|agent| own(Some(agent))).sum::<usize>()
+}
+
 impl Layout {
+    /// Sets the totals of the session.
+    pub fn set_totals(&mut self, totals: SessionTotals) {
+        (self.header.errors, self.header.n_calls) = (totals.errors, totals.calls);
+    }
+
     fn count(&mut self, tool: &str) {
         match self.tools.iter_mut().find(|(name, _)| name == tool) {
             Some((_, count)) => *count += 1,
