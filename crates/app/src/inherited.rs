@@ -77,25 +77,23 @@ impl App {
             return index;
         }
         // Without the lock: a thread of the pool may start another load while it waits for the others.
-        let index = Arc::new(match folder {
-            Some(folder) => FirstLineIndex::read([folder.to_owned()]),
+        let paths = match folder {
+            Some(folder) => logs_in(folder),
+            // The store does not follow links out of a home.
             None => {
-                let homes = self.store().homes().iter();
-                let folders = homes.flat_map(|home| entries(&home.projects_dir()).collect::<Vec<_>>());
-                FirstLineIndex::read(folders)
+                let logs = self.store().logs().found.into_iter().filter(|log| log.agent().is_none());
+                logs.map(|log| log.path).collect()
             }
-        });
+        };
+        let index = Arc::new(FirstLineIndex::read(paths));
         lock(&self.first_lines).insert(key, Arc::clone(&index));
         index
     }
 }
 
 impl FirstLineIndex {
-    /// Reads the beginning of every log in some folders.
-    fn read(folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        let paths = folders.into_iter().flat_map(|folder| entries(&folder).collect::<Vec<_>>());
-        let paths: Vec<PathBuf> =
-            paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
+    /// Reads the beginning of every log.
+    fn read(paths: Vec<PathBuf>) -> Self {
         let logs: Vec<(PathBuf, FirstUuids)> =
             paths.into_par_iter().filter_map(|path| Some((path.clone(), first_uuids(&path)?))).collect();
         let mut by_uuid: HashMap<[u8; 36], Vec<usize>> = HashMap::new();
@@ -120,9 +118,10 @@ impl FirstLineIndex {
     }
 }
 
-/// Returns the paths of what is in a folder; nothing if it cannot be read.
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+/// Returns the paths of the logs in a folder; none if it cannot be read.
+fn logs_in(folder: &Path) -> Vec<PathBuf> {
+    let paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect()
 }
 
 /// Reads the uuids of the first message of a log.

@@ -162,6 +162,17 @@ fn calls_that_a_fork_copied_are_inherited() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::rename(&path, folder.join(path.file_name().unwrap())).unwrap();
     assert_fork(&app(), first, fork);
+    // A link out of the home is not followed.
+    #[cfg(unix)]
+    {
+        let outside = tempfile::tempdir().unwrap();
+        let project = path.parent().unwrap();
+        std::fs::rename(project, outside.path().join("logs")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("logs"), project).unwrap();
+        let app = app();
+        let fork = app.load(&app.find(fork).unwrap()).unwrap().transcript().header;
+        assert_eq!((fork.spent.calls, fork.inherited), (2, None));
+    }
 }
 
 fn assert_fork(app: &App, first: &str, fork: &str) {
