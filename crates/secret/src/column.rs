@@ -26,10 +26,7 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
     }
     let from = text.floor_char_boundary(at.start.saturating_sub(MAX_LINE));
     let start = text[from..at.start].rfind('\n').map_or(from, |newline| from + newline + 1);
-    let header = line_at(text, start);
-    if header.len() > MAX_LINE {
-        return;
-    }
+    let Some(header) = line_at(text, start) else { return };
     let place = at.start - start;
     let Some(separator) = separator_around(header, place..place + at.len()) else { return };
     // The first of several secret columns finds them all.
@@ -44,9 +41,8 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
         if line_start >= text.len() {
             return;
         }
-        let line = line_at(text, line_start);
-        let is_row = line.len() <= MAX_LINE && line.split(separator).count() == n_columns;
-        if !is_row || line.split(separator).any(is_name) {
+        let Some(line) = line_at(text, line_start) else { return };
+        if line.split(separator).count() != n_columns || line.split(separator).any(is_name) {
             return;
         }
         let mut cell_start = line_start;
@@ -65,10 +61,12 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
     }
 }
 
-/// Returns the line that begins at `start`, without its newline. A longer line than those of a table is cut.
-fn line_at(text: &str, start: usize) -> &str {
+/// Returns the line that begins at `start`, without its newline; `None` if it is longer than those of a table.
+fn line_at(text: &str, start: usize) -> Option<&str> {
     let end = text.floor_char_boundary(start + MAX_LINE + 1);
-    text[start..end].split('\n').next().unwrap_or_default()
+    let piece = &text[start..end];
+    let is_last = end == text.len() && piece.len() <= MAX_LINE;
+    piece.split_once('\n').map(|(line, _)| line).or(is_last.then_some(piece))
 }
 
 /// Returns the separator beside a name that is alone in its cell.
@@ -109,6 +107,17 @@ mod tests {
             "fn login(user, password)\nlet x = (a, B2c3d4e5F6)",
         ] {
             assert_eq!(rules.clean(text), text);
+        }
+    }
+
+    #[test]
+    fn a_long_line_may_end_within_a_character() {
+        let rules = Rules::new();
+        for length in 380..410 {
+            let long = format!("password,{}€€€", "x".repeat(length));
+            for text in [format!("{long},y\nada,b"), format!("token,b\n{long},y\nada,b"), long] {
+                assert_eq!(rules.clean(&text), text);
+            }
         }
     }
 }
