@@ -10,9 +10,9 @@ use crate::json::{QuoteScanner, count_escaped_breaks};
 /// Appends `line` to `out` with its long strings truncated.
 ///
 /// A string longer than `keep` bytes is cut after about that many (one that begins with a tag after at least
-/// 2,048), and the rest is replaced by `…`, the length of the string, and as many line breaks as were cut. The
-/// line keeps its members, its short values, the beginnings of its long values and their line counts; equal
-/// strings stay equal.
+/// 2,048), and the rest is replaced by `…`, the length of the string, and as many line breaks as were cut.
+/// The line keeps its members, its short values, the beginnings of its long values and their line counts;
+/// equal strings stay equal.
 ///
 /// Strings with invalid escapes, control characters or invalid UTF-8 are not cut, so the abridged line is
 /// valid JSON if and only if the line is. A line without long strings is appended unchanged.
@@ -24,8 +24,8 @@ pub fn abridge(line: &[u8], keep: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Abridges a line whose strings are valid, and contain no escapes that may be surrogates. Returns `false` for
-/// other lines; the bytes that were appended are then to be removed.
+/// Abridges a line whose strings are valid, and contain no escapes that may be surrogates. Returns `false`
+/// for other lines; the bytes that were appended are then to be removed.
 ///
 /// The ends of all strings are found at once, so that only those of long strings are examined.
 fn abridge_plain(line: &[u8], keep: usize, out: &mut Vec<u8>) -> bool {

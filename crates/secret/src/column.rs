@@ -61,7 +61,8 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
     }
 }
 
-/// Returns the line that begins at `start`, without its newline; `None` if it is longer than those of a table.
+/// Returns the line that begins at `start`, without its newline; `None` if it is longer than those of a
+/// table.
 fn line_at(text: &str, start: usize) -> Option<&str> {
     let end = text.floor_char_boundary(start + MAX_LINE + 1);
     let piece = &text[start..end];

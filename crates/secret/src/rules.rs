@@ -88,7 +88,8 @@ impl FoundSecret {
     }
 }
 
-/// The number of a kind of secret: of [`OTHER_LABELS`], then of [`FORMS`], of [`SHAPES`], of the custom rules.
+/// The number of a kind of secret: of [`OTHER_LABELS`], then of [`FORMS`], of [`SHAPES`], of the custom
+/// rules.
 type LabelNumber = u16;
 
 /// The kinds of secrets that are not in a table: kind, description, and whether it is personal data.

@@ -72,7 +72,8 @@ pub enum ExportError {
     Io(#[from] io::Error),
 }
 
-/// Spans are delivered when at least this many are buffered. So a turn of very many calls needs little memory.
+/// Spans are delivered when at least this many are buffered. So a turn of very many calls needs little
+/// memory.
 const FLUSH_SPANS: usize = 512;
 /// Spans are also delivered when they take about this many bytes.
 const FLUSH_BYTES: usize = 3 << 20;

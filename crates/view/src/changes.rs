@@ -87,8 +87,8 @@ impl FileChange {
     }
 }
 
-/// The number of last parts that are compared with a new one. Comparing all of very many parts would take time
-/// in proportion to the square of their number.
+/// The number of last parts that are compared with a new one. Comparing all of very many parts would take
+/// time in proportion to the square of their number.
 const MAX_COMPARED_PARTS: usize = 256;
 
 /// Returns how often each changed line occurs in some hunks.

@@ -177,8 +177,8 @@ impl LineLayout {
 
     /// Compares a line with this layout. Returns the number of steps that it matches if it has another one.
     ///
-    /// `starts` become the offsets of the literals. The first `n_known` steps are known to match, and the start
-    /// of the next one is known.
+    /// `starts` become the offsets of the literals. The first `n_known` steps are known to match, and the
+    /// start of the next one is known.
     #[inline(always)]
     pub(super) fn read<S: Simd>(
         &self,
