@@ -28,7 +28,7 @@ const OTHER: PackedId = [u64::MAX; 6];
 const MIN_SLOTS: usize = 1 << 10;
 
 /// The number of slots that are searched for an id. Ids that were not chosen need a few dozen at most.
-const MAX_PROBES: usize = 256;
+const MAX_PROBES: usize = 512;
 
 /// The result of a search for an id in the slots.
 enum SlotSearch {
