@@ -145,24 +145,28 @@ impl Store {
 
     /// Returns the files that are named like sessions, in the folders that `wanted` accepts. Opens no file.
     pub(crate) fn session_files(&self, wanted: impl Fn(&str) -> bool) -> Listing<SessionFile> {
-        let mut listing = Listing::new();
-        for (home, folder) in self.project_folders(&mut listing) {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if wanted(&name) {
-                list_folder(home, &folder, &name, self.roots(), &|_| true, &mut listing);
-            }
-        }
-        listing
+        self.list_files(&wanted, &|_| true)
     }
 
     /// Returns the files that are named like sessions with an id that `is_wanted` accepts. Opens no file.
     pub(crate) fn session_files_with_id(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<SessionFile> {
+        self.list_files(&|_| true, is_wanted).found
+    }
+
+    /// Returns the files that are named like sessions, by the names of their folders and by their ids.
+    fn list_files(
+        &self,
+        is_wanted_folder: &dyn Fn(&str) -> bool,
+        is_wanted_id: &dyn Fn(&str) -> bool,
+    ) -> Listing<SessionFile> {
         let mut listing = Listing::new();
         for (home, folder) in self.project_folders(&mut listing) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            list_folder(home, &folder, &name, self.roots(), is_wanted, &mut listing);
+            if is_wanted_folder(&name) {
+                list_folder(home, &folder, &name, self.roots(), is_wanted_id, &mut listing);
+            }
         }
-        listing.found
+        listing
     }
 
     /// Returns the folders of all projects, each once: links to a folder that is listed already are skipped.

@@ -376,7 +376,8 @@ pub fn line_counts(old: &str, new: &str) -> (usize, usize) {
 
 /// The hunks between two texts, with three lines around each.
 pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
-    // A new or deleted file may have very many short lines, which take far more memory when they are compared.
+    // A new or deleted file may have very many short lines, which take far more memory when they are
+    // compared.
     let whole = match (old.is_empty(), new.is_empty()) {
         (true, false) => Some((DiffChange::Added, new)),
         (false, true) => Some((DiffChange::Removed, old)),

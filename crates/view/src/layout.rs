@@ -118,8 +118,8 @@ impl SessionTotals {
     }
 }
 
-/// Computes a layout like [`layout`]. That of a session's active conversation lacks the totals of the session,
-/// which the caller counts at the same time, for [`Layout::set_totals`].
+/// Computes a layout like [`layout`]. That of a session's active conversation lacks the totals of the
+/// session, which the caller counts at the same time, for [`Layout::set_totals`].
 pub fn layout_without_totals(
     builder: TranscriptBuilder<'_>,
     notes: &LineNotes,
