@@ -303,10 +303,16 @@ fn marked(out: &mut Markup, text: &str, ranges: &[Range<usize>]) {
     out.text(text.get(done..).unwrap_or_default());
 }
 
-/// Returns the index of the first match whose text does not recur in a later one.
+/// Returns the index of the first match to show: of the first one whose text does not recur later, or of an
+/// earlier one that would be part of the text before it.
 fn first_needed(text: &str, ranges: &[&Range<usize>]) -> usize {
     let found: Vec<String> = ranges.iter().map(|range| text[(*range).clone()].to_lowercase()).collect();
-    (0..found.len()).find(|n| !found[n + 1..].contains(&found[*n])).unwrap_or(0)
+    let needed = (0..found.len()).find(|n| !found[n + 1..].contains(&found[*n])).unwrap_or(0);
+    let is_near = |n: &usize| {
+        let between = text.get(ranges[*n].start..ranges[needed].start);
+        between.is_some_and(|text| !text.contains('\n') && text.chars().count() <= LEAD)
+    };
+    (0..needed).rev().take_while(is_near).last().unwrap_or(needed)
 }
 
 /// Adds the text before the first match: the end of its line.
@@ -401,6 +407,7 @@ mod tests {
             "<mark>slow</mark> two\n  then <mark>fast</mark>"
         );
         assert_eq!(excerpt("slow\n\n\n\nfast", &["slow", "fast"]), "<mark>slow</mark> <mark>fast</mark>");
+        assert_eq!(excerpt("x\nslow slow", &["slow"]), "<mark>slow</mark> <mark>slow</mark>");
         let wide = "误".repeat(500);
         let shown = excerpt(&format!("{wide}slow{wide}fast"), &["slow", "fast"]);
         assert!(shown.starts_with("…误") && shown.chars().count() < 250, "{shown}");
