@@ -18,7 +18,7 @@ use crate::home::Store;
 use crate::last_active;
 use crate::leading_members;
 use crate::listing::Listing;
-use crate::prompt::examine_line;
+use crate::prompt::{REPLY, examine_line};
 use crate::session_file::{SessionFile, starts_sidechain};
 
 /// The properties of a session that a list shows.
@@ -413,7 +413,7 @@ impl LineKind {
 
 /// Returns whether a line is part of a reply.
 fn is_reply(line: &[u8]) -> bool {
-    has(line, r#""assistant""#) && {
+    REPLY.find(line).is_some() && {
         let [kind] = leading_members::members(line, [(key::TYPE, true)]);
         kind.is_some_and(|kind| kind.is_str("assistant"))
     }
