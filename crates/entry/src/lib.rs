@@ -52,7 +52,9 @@ pub use json::{
 pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine, log_lines};
 pub use metadata::metadata_line;
-pub use outline::{BlockOutline, LineOutline, NestedOutline, OutlineReader, ValuePlace};
+pub use outline::{
+    BlockForm, BlockKind, BlockOutline, LineOutline, NestedOutline, OutlineReader, ValuePlace,
+};
 pub use project::{is_absolute_path, project_directory, worktree_of};
 pub use text::{LineString, StringRole, visit_strings};
 pub use timestamp::{Millis, SessionStartSearch, parse_timestamp, parse_timestamp_bytes};

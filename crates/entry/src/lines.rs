@@ -259,17 +259,30 @@ pub struct LineBlock<'b> {
 impl<'b> LineBlock<'b> {
     /// Returns all lines. The line number of every line is that of the block's first line.
     pub fn lines(self) -> impl Iterator<Item = LogLine<'b>> {
-        let mut from = 0;
+        let mut start = 0;
         std::iter::from_fn(move || {
-            let rest = self.bytes.get(from..).filter(|rest| !rest.is_empty())?;
-            let at = Position { byte_offset: self.at.byte_offset + from as u64, ..self.at };
-            let (length, ending) = match memchr(b'\n', rest) {
-                Some(newline) => (newline, Ending::Newline),
-                None => (rest.len(), Ending::None),
-            };
-            from += length + 1;
-            Some(LogLine { bytes: &rest[..length], ending, at })
+            (start < self.bytes.len()).then(|| {
+                let line = self.line_at(start);
+                start += line.bytes.len() + 1;
+                line
+            })
         })
+    }
+
+    /// Returns the line that begins at an offset in the block, with the line number of the block's first line.
+    pub(crate) fn line_at(&self, start: usize) -> LogLine<'b> {
+        let rest = &self.bytes[start..];
+        self.line_of_length(start, memchr(b'\n', rest).unwrap_or(rest.len()))
+    }
+
+    /// Does the same for a line whose length is known.
+    pub(crate) fn line_of_length(&self, start: usize, length: usize) -> LogLine<'b> {
+        let end = start + length;
+        LogLine {
+            bytes: &self.bytes[start..end],
+            ending: if end < self.bytes.len() { Ending::Newline } else { Ending::None },
+            at: Position { byte_offset: self.at.byte_offset + start as u64, ..self.at },
+        }
     }
 
     /// Returns each line that contains `needle` once, with the offset of the first match in the line.

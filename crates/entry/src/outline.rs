@@ -34,9 +34,9 @@ pub struct OutlineReader {
     n_shared: Vec<[usize; MAX_LAYOUTS]>,
     /// The offsets of the literals of the layout that was compared last.
     starts: LiteralStarts,
-    /// The layout of the last line, and the one that followed each layout last.
-    last: usize,
-    next: [usize; MAX_LAYOUTS],
+    /// The layouts of the last two lines, and the one that followed each such pair last.
+    last: [usize; 2],
+    next: [[usize; MAX_LAYOUTS]; MAX_LAYOUTS],
     /// The number of the newest layout.
     last_number: u64,
     walker: OutlineWalker,
@@ -63,26 +63,38 @@ impl OutlineReader {
     /// contains escapes or has an unexpected type.
     pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Option<LineOutline<'a>> {
         u32::try_from(line.len()).ok()?;
-        if let Some(layout) = self.find_layout(line) {
-            let layout = &self.layouts[layout];
-            return Some(LineOutline { line, values: &layout.values, layout: Some((layout, &self.starts)) });
+        match self.find_layout(line).filter(|(_, length)| *length == line.len()) {
+            Some((layout, _)) => Some(self.outline(line, layout)),
+            None => self.walk(line),
         }
+    }
+
+    /// Returns the outline of a line with a layout that was just found.
+    #[inline]
+    fn outline<'a>(&'a self, line: &'a [u8], layout: usize) -> LineOutline<'a> {
+        let layout = &self.layouts[layout];
+        LineOutline { line, values: &layout.values, layout: Some((layout, &self.starts)) }
+    }
+
+    /// Returns the outline of a line without a known layout.
+    fn walk<'a>(&'a mut self, line: &'a [u8]) -> Option<LineOutline<'a>> {
         self.walker.walk(line)?;
         self.learn(line);
         Some(LineOutline { line, values: &self.walker.values, layout: None })
     }
 
-    /// Returns the layout of a line.
-    fn find_layout(&mut self, line: &[u8]) -> Option<usize> {
-        dispatch!(skipper_level(), simd => self.find_layout_by(ValueSkipper(simd), line))
+    /// Returns the layout and the length of the first line of a text.
+    fn find_layout(&mut self, text: &[u8]) -> Option<(usize, usize)> {
+        dispatch!(skipper_level(), simd => self.find_layout_by(ValueSkipper(simd), text))
     }
 
-    /// Does the same. The layout that followed the one of the last line before is compared first, because
+    /// Does the same. The layout that followed those of the last two lines before is compared first, because
     /// lines come in sequences. Most layouts begin alike: what a line has in common with the layout that was
-    /// compared last is not compared again.
+    /// compared last is not compared again, and neither is what it has not.
     #[inline(always)]
-    fn find_layout_by<S: Simd>(&mut self, skipper: ValueSkipper<S>, line: &[u8]) -> Option<usize> {
-        let expected = self.next[self.last % MAX_LAYOUTS];
+    fn find_layout_by<S: Simd>(&mut self, skipper: ValueSkipper<S>, text: &[u8]) -> Option<(usize, usize)> {
+        let [before, last] = self.last.map(|layout| layout % MAX_LAYOUTS);
+        let expected = self.next[before][last];
         let mut compared: Option<(usize, usize)> = None;
         let places = self.order.iter().position(|&layout| layout == expected).into_iter();
         for place in places.chain(0..self.order.len()) {
@@ -90,15 +102,20 @@ impl OutlineReader {
             if compared.is_some() && layout == expected {
                 continue;
             }
-            let n_known = compared.map_or(0, |(last, n_equal)| self.n_shared[last][layout].min(n_equal));
-            match self.layouts[layout].read(skipper, line, &mut self.starts.0, n_known) {
-                Ok(()) => {
+            let n_known = match compared.map(|(other, n_equal)| (self.n_shared[other][layout], n_equal)) {
+                // This layout has the step that does not match.
+                Some((n_shared, n_equal)) if n_shared > n_equal => continue,
+                Some((n_shared, _)) => n_shared,
+                None => 0,
+            };
+            match self.layouts[layout].read(skipper, text, &mut self.starts.0, n_known) {
+                Ok(length) => {
                     // Each match moves a layout one place forward, so that the order is soon that of the
                     // frequencies.
                     self.order.swap(place, place.saturating_sub(1));
-                    self.next[self.last % MAX_LAYOUTS] = layout;
-                    self.last = layout;
-                    return Some(layout);
+                    self.next[before][last] = layout;
+                    self.last = [last, layout];
+                    return Some((layout, length));
                 }
                 Err(n_equal) => compared = Some((layout, n_equal)),
             }
@@ -106,14 +123,28 @@ impl OutlineReader {
         None
     }
 
-    /// Reads the lines of a block, and calls `on_line` for each.
+    /// Reads the lines of a block, and calls `on_line` for each. The end of a line with a known layout is
+    /// found by comparing it, so that most bytes are searched once.
     pub fn read_block(
         &mut self,
         block: &LineBlock<'_>,
         mut on_line: impl FnMut(&LogLine<'_>, Option<&LineOutline<'_>>),
     ) {
-        for line in block.lines() {
-            on_line(&line, self.read(line.bytes).as_ref());
+        let mut start = 0;
+        while let Some(rest) = block.bytes.get(start..).filter(|rest| !rest.is_empty()) {
+            let can_compare = u32::try_from(rest.len()).is_ok();
+            let found = if can_compare { self.find_layout(rest) } else { None };
+            let line = match found {
+                Some((_, length)) => block.line_of_length(start, length),
+                None => block.line_at(start),
+            };
+            let outline = match found {
+                Some((layout, _)) => Some(self.outline(line.bytes, layout)),
+                None if can_compare => self.walk(line.bytes),
+                None => self.read(line.bytes),
+            };
+            on_line(&line, outline.as_ref());
+            start += line.bytes.len() + 1;
         }
     }
 
@@ -174,11 +205,12 @@ struct OutlineValues {
     has_message: bool,
     has_other_keys: bool,
     nested: Option<NestedOutline>,
+    /// Whether the message has an object with figures.
+    has_figures: bool,
     /// The start and the end of each [`Text`], and of each [`BlockText`] of each block. Zero if there is
     /// none. Those of a line with a layout follow from the layout.
     offsets: Vec<u32>,
-    /// Whether each block is the result of a failed call.
-    block_errors: Vec<bool>,
+    blocks: Vec<BlockForm>,
 }
 
 /// A text of an outline.
@@ -204,14 +236,13 @@ const N_TEXTS: usize = 12;
 /// A text of a block.
 #[derive(Clone, Copy, Debug)]
 enum BlockText {
-    Kind,
     Id,
     Name,
     Input,
 }
 
 /// The number of texts of a block.
-const N_BLOCK_TEXTS: usize = 4;
+const N_BLOCK_TEXTS: usize = 3;
 
 /// The line that a progress line repeats.
 #[derive(Clone, Copy, Debug, Default)]
@@ -337,16 +368,27 @@ impl<'a> LineOutline<'a> {
     #[inline]
     pub fn blocks(&self) -> impl Iterator<Item = BlockOutline<'a>> + use<'a> {
         let outline = *self;
-        outline.values.block_errors.iter().enumerate().map(move |(block, &is_error)| {
+        outline.values.blocks.iter().enumerate().map(move |(block, &form)| {
             let text = |text: BlockText| outline.text_at(block_text_index(block, text));
             BlockOutline {
-                kind: text(BlockText::Kind),
+                form,
                 id: text(BlockText::Id),
                 name: text(BlockText::Name),
                 input: text(BlockText::Input),
-                is_error,
             }
         })
+    }
+
+    /// Returns the forms of the blocks of the message.
+    #[inline]
+    pub fn block_forms(&self) -> &'a [BlockForm] {
+        &self.values.blocks
+    }
+
+    /// Returns whether the message has the figures of a reply.
+    #[inline]
+    pub fn has_figures(&self) -> bool {
+        self.values.has_figures
     }
 
     /// Returns whether the message has a stop reason.
@@ -403,11 +445,11 @@ impl<'a> LineOutline<'a> {
 impl OutlineValues {
     /// Removes all values, and keeps the memory.
     fn clear(&mut self) {
-        let Self { mut offsets, mut block_errors, .. } = std::mem::take(self);
+        let Self { mut offsets, mut blocks, .. } = std::mem::take(self);
         offsets.clear();
         offsets.resize(2 * N_TEXTS, 0);
-        block_errors.clear();
-        *self = Self { offsets, block_errors, ..Self::default() };
+        blocks.clear();
+        *self = Self { offsets, blocks, ..Self::default() };
     }
 
     /// Returns the offsets of the text with this index, if the line has it.
@@ -426,36 +468,76 @@ fn block_text_index(block: usize, text: BlockText) -> usize {
 /// A block of a message. Texts are as written, and contain no escapes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockOutline<'a> {
-    /// The type of the block.
-    pub kind: Option<&'a [u8]>,
+    /// The kind of the block, and whether it has failed.
+    pub form: BlockForm,
     /// The id of a call, or of the call that a result answers.
     pub id: Option<&'a [u8]>,
     /// The name of the tool that a call uses.
     pub name: Option<&'a [u8]>,
     /// The input of a call, as written.
     pub input: Option<&'a [u8]>,
+}
+
+/// What all lines with one layout have in common in a block of their messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockForm {
+    /// The kind of the block.
+    pub kind: BlockKind,
     /// Whether it is the result of a failed call.
     pub is_error: bool,
 }
 
-impl BlockOutline<'_> {
+/// The kind of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Text.
+    Text,
+    /// Thinking.
+    Thinking,
+    /// A call of a tool of the client.
+    ToolUse,
+    /// The result of such a call.
+    ToolResult,
+    /// Another call.
+    OtherCall,
+    /// The result of another call.
+    OtherResult,
+    /// A block of another type, or without one.
+    #[default]
+    Other,
+}
+
+impl BlockKind {
+    /// Returns the kind of blocks of this type.
+    pub fn named(kind: &[u8]) -> Self {
+        match std::str::from_utf8(kind) {
+            Ok(value::TEXT) => Self::Text,
+            Ok(value::THINKING) => Self::Thinking,
+            Ok(value::TOOL_USE) => Self::ToolUse,
+            Ok(value::TOOL_RESULT) => Self::ToolResult,
+            Ok(value::MCP_TOOL_RESULT) => Self::OtherResult,
+            _ if value::is_call(kind) => Self::OtherCall,
+            _ => Self::Other,
+        }
+    }
+
     /// Returns whether the block is a call of a tool.
     #[inline]
-    pub fn is_call(&self) -> bool {
-        self.kind.is_some_and(value::is_call)
+    pub fn is_call(self) -> bool {
+        matches!(self, Self::ToolUse | Self::OtherCall)
     }
 
     /// Returns whether the block is the result of a call.
     #[inline]
-    pub fn is_result(&self) -> bool {
-        let results = [value::TOOL_RESULT, value::MCP_TOOL_RESULT];
-        self.kind.is_some_and(|kind| results.iter().any(|result| kind == result.as_bytes()))
+    pub fn is_result(self) -> bool {
+        matches!(self, Self::ToolResult | Self::OtherResult)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Position;
 
     /// Describes the outline of a line.
     fn describe(outline: &LineOutline<'_>) -> String {
@@ -481,8 +563,8 @@ mod tests {
             out += &format!(" {}", text(value));
         }
         for block in outline.blocks() {
-            let BlockOutline { kind, id, name, input, is_error } = block;
-            out += &format!("; {} {} {} {} {is_error}", text(kind), text(id), text(name), text(input));
+            let BlockOutline { form: BlockForm { kind, is_error }, id, name, input } = block;
+            out += &format!("; {kind:?} {} {} {} {is_error}", text(id), text(name), text(input));
         }
         out
     }
@@ -495,11 +577,22 @@ mod tests {
     fn check_lines<'l>(lines: impl IntoIterator<Item = &'l [u8]>) -> usize {
         let mut reader = OutlineReader::default();
         let mut n_learnt = 0;
-        for line in lines {
+        let lines: Vec<&[u8]> = lines.into_iter().collect();
+        let mut outlines = Vec::new();
+        for &line in &lines {
             let walked = OutlineReader::default().read(line).map(|outline| describe(&outline));
-            n_learnt += usize::from(reader.find_layout(line).is_some());
+            n_learnt += usize::from(reader.find_layout(line).is_some_and(|(_, length)| length == line.len()));
             assert_eq!(reader.read(line).map(|outline| describe(&outline)), walked);
+            outlines.push((line.to_vec(), walked));
         }
+        // The lines of a block end where the block has line breaks, whatever they contain.
+        outlines.pop_if(|(line, _)| line.is_empty());
+        let block = LineBlock { bytes: &lines.join(&b'\n'), at: Position::START };
+        let mut in_block = Vec::new();
+        OutlineReader::default().read_block(&block, |line, outline| {
+            in_block.push((line.bytes.to_vec(), outline.map(describe)));
+        });
+        assert_eq!(in_block, outlines);
         n_learnt
     }
 
@@ -508,7 +601,7 @@ mod tests {
         let line = r#"{"parentUuid":"p","isSidechain":false,"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":[{"type":"text","text":"\"}]"}],"is_error":true}]},"toolUseResult":{"uuid":"v"},"uuid":"u"}"#;
         let content = &line[line.find('[').unwrap()..=line.rfind(']').unwrap()];
         let expected =
-            format!("Some(User) u <- p [0, 0, 0, 1] None - - - - - - - {content}; tool_result t - - true");
+            format!("Some(User) u <- p [0, 0, 0, 1] None - - - - - - - {content}; ToolResult t - - true");
         assert_eq!(read(line), Some(expected));
     }
 
@@ -518,7 +611,7 @@ mod tests {
         let line = format!(
             r#"{{"parentUuid":null,"message":{{"model":"m","id":"i","content":{content},"stop_reason":"refusal"}},"type":"assistant","uuid":"u","isApiErrorMessage":true,"requestId":"r","timestamp":"time"}}"#
         );
-        let blocks = r#"tool_use t Bash {"id":"x"} false; text - - - false"#;
+        let blocks = r#"ToolUse t Bash {"id":"x"} false; Text - - - false"#;
         let expected =
             format!("Some(Assistant) u <- - [0, 1, 1, 0] None time r - - - i m {content}; {blocks}");
         assert_eq!(read(&line), Some(expected));

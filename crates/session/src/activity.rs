@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, FromJson, Progress};
 use threadline_entry::{
-    BlockOutline, Entry, Json, Kind, LineOutline, LogLine, Millis, decode, key, parse_line, parse_timestamp,
-    value, walk,
+    BlockForm, BlockKind, BlockOutline, Entry, Json, Kind, LineOutline, LogLine, Millis, decode, key,
+    parse_line, parse_timestamp, value, walk,
 };
 
 use crate::command_group::command_group;
@@ -186,7 +186,7 @@ impl ActivityScan {
         self.n_lines = self.n_lines.saturating_add(1);
         match outline {
             Some(outline) => {
-                let blocks = outline.blocks().filter(|block| block.is_call() || block.is_result());
+                let blocks = outline.blocks().filter(|block| is_call_or_result(block.form.kind));
                 self.add(line, LineFacts::of(outline), &blocks.collect::<Vec<_>>());
             }
             // Each object of a line is read on its own.
@@ -237,10 +237,11 @@ impl ActivityScan {
         let facts = blocks.iter().zip(&texts).map(|(block, texts)| {
             let [kind, id, name] = texts.each_ref().map(as_bytes);
             let input = block.input().map(|input| input.raw().as_bytes());
-            BlockOutline { kind, id, name, input, is_error: block.is_error().unwrap_or(false) }
+            let kind = kind.map(BlockKind::named).unwrap_or_default();
+            let form = BlockForm { kind, is_error: block.is_error().unwrap_or(false) };
+            BlockOutline { form, id, name, input }
         });
-        let facts: Vec<BlockOutline<'_>> =
-            facts.filter(|block| block.is_call() || block.is_result()).collect();
+        let facts: Vec<BlockOutline<'_>> = facts.filter(|block| is_call_or_result(block.form.kind)).collect();
         self.add(line, read, &facts);
     }
 
@@ -263,10 +264,10 @@ impl ActivityScan {
             Some(Kind::Assistant | Kind::Progress) => {
                 let call = blocks
                     .iter()
-                    .filter(|block| block.is_call())
+                    .filter(|block| block.form.kind.is_call())
                     .filter_map(|block| self.add_call(&read, block, at));
                 let call = call.last();
-                blocks.iter().filter(|block| block.is_result()).for_each(|block| {
+                blocks.iter().filter(|block| block.form.kind.is_result()).for_each(|block| {
                     self.add_result(&mut failures, block, at);
                 });
                 if read.kind == Some(Kind::Assistant) && !read.is_sidechain {
@@ -278,9 +279,9 @@ impl ActivityScan {
                     };
                 }
             }
-            Some(Kind::User) if blocks.iter().any(BlockOutline::is_result) => {
+            Some(Kind::User) if blocks.iter().any(|block| block.form.kind.is_result()) => {
                 let mut state = ActivityState::Active;
-                for block in blocks.iter().filter(|block| block.is_result()) {
+                for block in blocks.iter().filter(|block| block.form.kind.is_result()) {
                     if self.add_result(&mut failures, block, at) {
                         state = ActivityState::Waiting;
                     }
@@ -358,7 +359,7 @@ impl ActivityScan {
         let id = block.id.unwrap_or_default();
         let Some(place) = self.open_calls.remove(&hash(&[id])) else { return false };
         // Results of successful calls need not be parsed.
-        let outcome = if block.is_error { failures.get(id) } else { ToolOutcome::Ok };
+        let outcome = if block.form.is_error { failures.get(id) } else { ToolOutcome::Ok };
         let Some(call) = self.out.calls.get_mut(place as usize) else { return false };
         call.outcome = outcome;
         call.duration = at.zip(call.at).map(|(end, start)| (end - start).clamp(0, u32::MAX.into()) as u32);
@@ -411,6 +412,10 @@ impl ActivityScan {
         self.name_ids.insert(name.to_owned(), id);
         id
     }
+}
+
+fn is_call_or_result(kind: BlockKind) -> bool {
+    kind.is_call() || kind.is_result()
 }
 
 fn as_bytes<'t>(text: &'t Option<Cow<'_, str>>) -> Option<&'t [u8]> {

@@ -375,6 +375,12 @@ fn quote_masks_simd<S: Simd>(simd: S, block: &[u8; 64]) -> (u64, u64) {
     (bytes.simd_eq(b'"').to_bitmask(), bytes.simd_eq(b'\\').to_bitmask())
 }
 
+/// Computes the mask of the line breaks of 64 bytes with vectors.
+#[inline(always)]
+fn line_break_mask<S: Simd>(simd: S, block: &[u8; 64]) -> u64 {
+    u8x64::from_slice(simd, block).simd_eq(b'\n').to_bitmask()
+}
+
 #[inline(always)]
 fn end_of_string_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> (u64, u64)) -> usize {
     let (blocks, rest) = bytes[start..].as_chunks::<64>();
@@ -400,11 +406,11 @@ fn end_of_string_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> (u6
     end_in_block(bytes, start, blocks.len(), last, &mut before).unwrap_or(bytes.len())
 }
 
-/// Computes the mask of the quotes and backslashes of 64 bytes with vectors.
+/// Computes the mask of the quotes, backslashes and line breaks of 64 bytes with vectors.
 #[inline(always)]
 fn special_mask<S: Simd>(simd: S, block: &[u8; 64]) -> u64 {
     let bytes = u8x64::from_slice(simd, block);
-    (bytes.simd_eq(b'"') | bytes.simd_eq(b'\\')).to_bitmask()
+    (bytes.simd_eq(b'"') | bytes.simd_eq(b'\\') | bytes.simd_eq(b'\n')).to_bitmask()
 }
 
 /// Computes the mask of the bytes that differ.
@@ -413,8 +419,9 @@ fn difference_mask<S: Simd>(simd: S, a: &[u8; 64], b: &[u8; 64]) -> u64 {
     !u8x64::from_slice(simd, a).simd_eq(u8x64::from_slice(simd, b)).to_bitmask()
 }
 
-/// Skips values with the vectors of the CPU, for loops that skip many of them. Its functions are inlined into
-/// the loop, so that a short value takes no call.
+/// Skips values of a line with the vectors of the CPU, for loops that skip many of them. Other lines may
+/// follow, and none of its functions returns an offset behind the next line break. The functions are inlined
+/// into the loop, so that a short value takes no call.
 #[derive(Clone, Copy)]
 pub(crate) struct ValueSkipper<S>(pub(crate) S);
 
@@ -438,7 +445,7 @@ impl<S: Simd> ValueSkipper<S> {
         differ == 0
     }
 
-    /// Returns the offset of the first quote or backslash from `at` on.
+    /// Returns the offset of the first quote, backslash or line break from `at` on.
     #[inline(always)]
     pub(crate) fn find_special(self, bytes: &[u8], mut at: usize) -> Option<usize> {
         while let Some(block) = bytes.get(at..)?.first_chunk() {
@@ -463,12 +470,33 @@ impl<S: Simd> ValueSkipper<S> {
     /// Returns the end of the string that starts at `pos`, after its closing quote.
     #[inline(always)]
     fn skip_string(self, bytes: &[u8], pos: usize) -> usize {
-        end_of_string_by(
-            bytes,
-            (pos + 1).min(bytes.len()),
-            #[inline(always)]
-            |block| quote_masks_simd(self.0, block),
-        )
+        self.end_of_string(bytes, (pos + 1).min(bytes.len()))
+    }
+
+    /// Does the same, searching from `start` inside the string. The byte at `start` must not be escaped.
+    #[inline(always)]
+    fn end_of_string(self, bytes: &[u8], start: usize) -> usize {
+        let (2.., Some(last)) = (start, bytes.last_chunk()) else { return end_of_short_string(bytes, start) };
+        let mut at = start;
+        while at < bytes.len() {
+            let mut ends = match bytes[at - 2..].first_chunk() {
+                Some(block) => possible_string_ends(self.0, block),
+                // The last bytes with some before them, which are shifted out.
+                None => possible_string_ends(self.0, last) >> (at + 64 - bytes.len()),
+            };
+            while ends != 0 {
+                let end = at + ends.trailing_zeros() as usize;
+                if bytes[end] == b'\n' {
+                    return end;
+                }
+                if has_even_run_before(&bytes[start..end]) {
+                    return end + 1;
+                }
+                ends &= ends - 1;
+            }
+            at += 64;
+        }
+        bytes.len()
     }
 
     /// Returns the end of the value that starts at `pos`.
@@ -488,17 +516,51 @@ impl<S: Simd> ValueSkipper<S> {
             bytes,
             pos,
             #[inline(always)]
-            |block| bracket_masks_simd(self.0, block),
+            |block| BracketMasks {
+                line_breaks: line_break_mask(self.0, block),
+                ..bracket_masks_simd(self.0, block)
+            },
             #[inline(always)]
-            |at| {
-                end_of_string_by(
-                    bytes,
-                    at,
-                    #[inline(always)]
-                    |block| quote_masks_simd(self.0, block),
-                )
+            |at| match bytes[at - 1] {
+                // An escaped line break was passed.
+                b'\n' => at - 1,
+                _ => self.end_of_string(bytes, at),
             },
         )
+    }
+}
+
+/// Computes the mask of the bytes where a string may end: line breaks, and quotes that are not certainly
+/// escaped. It is that of the last 64 of the bytes.
+///
+/// Nearly all quotes after a single backslash are escaped, and only those after several have to be examined.
+/// The bytes before are loaded again, because that is faster than moving bits from mask to mask.
+#[inline(always)]
+fn possible_string_ends<S: Simd>(simd: S, bytes: &[u8; 66]) -> u64 {
+    let [two_before, one_before, bytes] =
+        [0, 1, 2].map(|start: usize| u8x64::from_slice(simd, &bytes[start..start + 64]));
+    let is_escaped = one_before.simd_eq(b'\\') & !two_before.simd_eq(b'\\');
+    (bytes.simd_eq(b'\n') | bytes.simd_eq(b'"') & !is_escaped).to_bitmask()
+}
+
+/// Returns whether a text ends in an even number of backslashes.
+#[inline(always)]
+fn has_even_run_before(text: &[u8]) -> bool {
+    text.iter().rev().take_while(|&&byte| byte == b'\\').count().is_multiple_of(2)
+}
+
+/// Returns the offset after the quote that closes a string, or that of a line break before it, searching from
+/// `start` inside the string.
+fn end_of_short_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    loop {
+        at += match bytes.get(at..).unwrap_or_default() {
+            [] => return bytes.len(),
+            [b'"', ..] => return at + 1,
+            [b'\n', ..] => return at,
+            [b'\\', next, ..] if *next != b'\n' => 2,
+            _ => 1,
+        };
     }
 }
 
@@ -522,8 +584,7 @@ fn end_in_block(
     let mut ends = quotes & (!one_before | two_before);
     while ends != 0 {
         let quote = start + block * 64 + ends.trailing_zeros() as usize;
-        let run = bytes[start..quote].iter().rev().take_while(|&&byte| byte == b'\\').count();
-        if run.is_multiple_of(2) {
+        if has_even_run_before(&bytes[start..quote]) {
             return Some(quote + 1);
         }
         ends &= ends - 1;
@@ -537,19 +598,22 @@ struct BracketMasks {
     closing: u64,
     quotes: u64,
     backslashes: u64,
+    /// Line breaks, if a container ends there at the latest; otherwise zero.
+    line_breaks: u64,
 }
 
 impl BracketMasks {
     /// Returns the masks without the first bytes, at most 63 of them.
     #[inline(always)]
     fn shifted(self, n: u32) -> Self {
-        let Self { opening, closing, quotes, backslashes } = self;
+        let Self { opening, closing, quotes, backslashes, line_breaks } = self;
         let shift = |mask: u64| mask >> n;
         Self {
             opening: shift(opening),
             closing: shift(closing),
             quotes: shift(quotes),
             backslashes: shift(backslashes),
+            line_breaks: shift(line_breaks),
         }
     }
 }
@@ -564,6 +628,7 @@ fn bracket_masks_simd<S: Simd>(simd: S, block: &[u8; 64]) -> BracketMasks {
         closing: folded.simd_eq(b'}').to_bitmask(),
         quotes: bytes.simd_eq(b'"').to_bitmask(),
         backslashes: bytes.simd_eq(b'\\').to_bitmask(),
+        line_breaks: 0,
     }
 }
 
@@ -571,7 +636,8 @@ fn bracket_masks_portable(block: &[u8; 64]) -> BracketMasks {
     let bits = |is: fn(u8) -> bool| block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(is(byte)));
     let (quotes, backslashes) = quote_masks_portable(block);
     let opening = bits(|byte| matches!(byte, b'{' | b'['));
-    BracketMasks { opening, closing: bits(|byte| matches!(byte, b'}' | b']')), quotes, backslashes }
+    let closing = bits(|byte| matches!(byte, b'}' | b']'));
+    BracketMasks { opening, closing, quotes, backslashes, line_breaks: 0 }
 }
 
 #[inline(always)]
@@ -586,7 +652,7 @@ fn end_of_container_by(
     // Each block begins outside of strings.
     while at < bytes.len() {
         let rest = &bytes[at..];
-        let BracketMasks { opening, closing, mut quotes, backslashes } =
+        let BracketMasks { opening, closing, mut quotes, backslashes, line_breaks } =
             match (rest.first_chunk(), bytes.last_chunk()) {
                 (Some(block), _) => marks(block),
                 // The last bytes with some before them, which are shifted out.
@@ -607,6 +673,9 @@ fn end_of_container_by(
             inside ^= inside << shift;
         }
         let (opening, mut closing) = (opening & !inside, closing & !inside);
+        if line_breaks != 0 {
+            closing &= line_breaks ^ (line_breaks - 1);
+        }
         if depth <= closing.count_ones() {
             let mut closed = 0;
             while closing != 0 {
@@ -621,11 +690,13 @@ fn end_of_container_by(
         } else {
             depth = depth + opening.count_ones() - closing.count_ones();
         }
+        if line_breaks != 0 {
+            return at + line_breaks.trailing_zeros() as usize;
+        }
         at += 64;
         // Most of a container is long strings, which are skipped faster than they are searched for brackets.
         if inside >> 63 == 1 {
-            at += carry as usize;
-            at = if at < bytes.len() { end_of_string(at) } else { bytes.len() };
+            at = end_of_string((at + carry as usize).min(bytes.len()));
         }
     }
     bytes.len()
@@ -830,6 +901,22 @@ pub(super) mod tests {
             for cut in before.len() + 1..expected {
                 let torn = &text.as_bytes()[..cut];
                 prop_assert_eq!(with_each_simd_level(|| end_of_container(torn, before.len())), [cut; 3]);
+            }
+        }
+
+        #[test]
+        fn a_value_of_a_line_ends_at_the_line_break(value in any_container(), before in "[a-z ]{0,70}", behind in "[\\]},\"a\n ]{0,70}") {
+            let text = format!("{before}{value},{behind}");
+            let (start, end) = (before.len(), before.len() + value.len());
+            let skip = |text: &[u8]| {
+                [Level::baseline(), Level::new()]
+                    .map(|level| dispatch!(level, simd => ValueSkipper(simd).skip_value(text, start)))
+            };
+            prop_assert_eq!(skip(text.as_bytes()), [end; 2]);
+            for cut in start + 1..end {
+                let torn = [&text.as_bytes()[..cut], b"\n", text.as_bytes()].concat();
+                prop_assert_eq!(skip(&torn), [cut; 2], "{}", torn.escape_ascii());
+                prop_assert_eq!(skip(&torn[..=cut]), [cut; 2], "{}", torn.escape_ascii());
             }
         }
 

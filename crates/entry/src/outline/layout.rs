@@ -175,7 +175,8 @@ impl LineLayout {
         self.steps.iter().zip(&other.steps).take_while(is_equal).count()
     }
 
-    /// Compares a line with this layout. Returns the number of steps that it matches if it has another one.
+    /// Compares the first line of a text with this layout, and returns its length. Returns the number of
+    /// steps that it matches if it has another layout.
     ///
     /// `starts` become the offsets of the literals. The first `n_known` steps are known to match, and the
     /// start of the next one is known.
@@ -186,7 +187,7 @@ impl LineLayout {
         line: &[u8],
         starts: &mut [u32; MAX_STEPS],
         n_known: usize,
-    ) -> Result<(), usize> {
+    ) -> Result<usize, usize> {
         starts[0] = 0;
         for (n, step) in self.steps.iter().enumerate().skip(n_known) {
             let at = starts[n] as usize;
@@ -196,7 +197,7 @@ impl LineLayout {
                 return Err(n);
             }
             let next = match step.value {
-                None if end == line.len() => return Ok(()),
+                None if line.get(end).is_none_or(|&byte| byte == b'\n') => return Ok(end),
                 None => return Err(n),
                 // If this is not the closing quote, the next literal does not match.
                 Some(ValueForm::Text) => match skipper.find_special(line, end) {
@@ -275,7 +276,8 @@ fn has_form(first: Option<&u8>, form: ValueForm) -> bool {
 /// Returns the end of a number of valid text. If the text is not valid, the next literal does not match.
 #[inline(always)]
 fn skip_number(line: &[u8], start: usize) -> usize {
-    let digits = line[start + 1..].iter().take_while(|byte| !matches!(byte, b',' | b'}' | b']' | b' '));
+    let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n');
+    let digits = line[start + 1..].iter().take_while(|byte| !is_end(byte));
     start + 1 + digits.count()
 }
 

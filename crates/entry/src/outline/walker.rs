@@ -1,6 +1,8 @@
 //! Walks a line from key to key to make its outline.
 
-use super::{BlockText, N_BLOCK_TEXTS, NestedOutline, OutlineValues, Text, block_text_index};
+use super::{
+    BlockForm, BlockKind, BlockText, N_BLOCK_TEXTS, NestedOutline, OutlineValues, Text, block_text_index,
+};
 use crate::json::{find_special, skip_value, skip_white, visit_members};
 use crate::kind::Kind;
 
@@ -153,7 +155,10 @@ impl OutlineWalker {
                 self.set(Text::Content as usize, start, end);
                 Some(end)
             }
-            b"usage" => self.figures(line, start, 0),
+            b"usage" => {
+                self.values.has_figures = line.get(start) == Some(&b'{');
+                self.figures(line, start, 0)
+            }
             _ => Some(self.skip(line, start)),
         })
     }
@@ -199,18 +204,18 @@ impl OutlineWalker {
 
     /// Reads the block at `start` and returns its end.
     fn block(&mut self, line: &[u8], start: usize) -> Option<usize> {
-        let n_blocks = self.values.block_errors.len();
+        let n_blocks = self.values.blocks.len();
         let offsets = &mut self.values.offsets;
         offsets.resize(offsets.len() + 2 * N_BLOCK_TEXTS, 0);
-        let mut is_error = false;
+        let mut form = BlockForm::default();
         let mut seen = SeenKeys::default();
         let text = |text: BlockText| block_text_index(n_blocks, text);
         let end = visit_members(line, start, |key, start| match key {
-            b"type" => seen.add(0).and_then(|()| self.text(line, start, text(BlockText::Kind))),
+            b"type" => seen.add(0).and_then(|()| read_block_kind(line, start, &mut form.kind)),
             // A block has only one of these.
             b"id" | b"tool_use_id" => seen.add(1).and_then(|()| self.text(line, start, text(BlockText::Id))),
             b"name" => seen.add(2).and_then(|()| self.text(line, start, text(BlockText::Name))),
-            b"is_error" => seen.add(3).map(|()| read_flag(line, start, &mut is_error)),
+            b"is_error" => seen.add(3).map(|()| read_flag(line, start, &mut form.is_error)),
             b"input" => {
                 seen.add(4)?;
                 let end = self.skip(line, start);
@@ -219,7 +224,7 @@ impl OutlineWalker {
             }
             _ => Some(self.skip(line, start)),
         })?;
-        self.values.block_errors.push(is_error);
+        self.values.blocks.push(form);
         Some(end)
     }
 
@@ -268,6 +273,19 @@ fn read_kind(line: &[u8], start: usize) -> Option<(Kind, usize)> {
     let end = find_special(line, start + 1).filter(|&end| line[start] == b'"' && line[end] == b'"')?;
     let name = std::str::from_utf8(&line[start + 1..end]).ok()?;
     Some((Kind::named(name), end + 1))
+}
+
+/// Reads the type of a block, a string without escapes or `null`, and returns its end.
+fn read_block_kind(line: &[u8], start: usize, into: &mut BlockKind) -> Option<usize> {
+    match line.get(start)? {
+        b'"' => {
+            let end = find_special(line, start + 1).filter(|&end| line[end] == b'"')?;
+            *into = BlockKind::named(&line[start + 1..end]);
+            Some(end + 1)
+        }
+        b'n' => Some(skip_value(line, start)),
+        _ => None,
+    }
 }
 
 /// Reads whether a value is `true`, and returns its end.
