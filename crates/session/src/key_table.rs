@@ -8,11 +8,12 @@ use std::collections::btree_map::Entry;
 #[derive(Debug, Default)]
 pub(crate) struct KeyTable {
     keys: Vec<PackedId>,
-    /// The upper half of the hash of an id and, in the lower half, its number plus one, at or after the index
-    /// that the lower half of its hash selects; zero if there is none. The length is a power of two, and at
-    /// most half of the slots are in use. The ids of slots with another hash are not compared, since most of
-    /// them are not in the processor's cache.
-    slots: Vec<u64>,
+    /// A part of the hash of an id, which is never zero, at or after the index that the rest of its hash
+    /// selects; zero if there is none. The length is a power of two, and at most half of the slots are in
+    /// use. They are small because most of them are not in the processor's nearest cache.
+    tags: Vec<u16>,
+    /// The number of the id in each slot.
+    numbers: Vec<u32>,
     /// Ids that cannot be packed, and those for which no slot is free near the one that their hash selects:
     /// the function is known, so the ids of a log may be chosen to have the same hash.
     others: BTreeMap<Box<[u8]>, usize>,
@@ -43,7 +44,7 @@ enum SlotSearch {
 impl KeyTable {
     /// Returns the number of an id, and whether it is new.
     pub(crate) fn add(&mut self, id: &[u8]) -> (usize, bool) {
-        if 2 * self.keys.len() >= self.slots.len() {
+        if 2 * self.keys.len() >= self.tags.len() {
             self.grow();
         }
         let Some(key) = pack(id) else { return self.add_other(id) };
@@ -52,7 +53,8 @@ impl KeyTable {
             SlotSearch::Found(number) => (number, false),
             SlotSearch::Free(slot) if self.others.is_empty() || !self.others.contains_key(id) => {
                 let number = self.keys.len();
-                self.slots[slot] = slot_of(hash, number);
+                self.tags[slot] = tag(hash);
+                self.numbers[slot] = number as u32;
                 self.keys.push(key);
                 (number, true)
             }
@@ -62,7 +64,7 @@ impl KeyTable {
 
     /// Returns the number of an id.
     pub(crate) fn get(&self, id: &[u8]) -> Option<usize> {
-        if let Some(key) = pack(id).filter(|_| !self.slots.is_empty())
+        if let Some(key) = pack(id).filter(|_| !self.tags.is_empty())
             && let SlotSearch::Found(number) = self.find(&key, hash(&key))
         {
             return Some(number);
@@ -73,23 +75,23 @@ impl KeyTable {
     /// Removes all ids, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
-        self.slots.clear();
+        self.tags.clear();
+        self.numbers.clear();
         self.others.clear();
     }
 
     /// Searches the slots for an id.
     #[inline(always)]
     fn find(&self, key: &PackedId, hash: u64) -> SlotSearch {
-        let mask = self.slots.len() - 1;
+        let mask = self.tags.len() - 1;
         let mut slot = hash as usize & mask;
         for _ in 0..MAX_PROBES {
-            let content = self.slots[slot];
+            let content = self.tags[slot];
             if content == 0 {
                 return SlotSearch::Free(slot);
             }
-            let number = content as u32 as usize - 1;
-            if content >> 32 == hash >> 32 && self.keys[number] == *key {
-                return SlotSearch::Found(number);
+            if content == tag(hash) && self.keys[self.numbers[slot] as usize] == *key {
+                return SlotSearch::Found(self.numbers[slot] as usize);
             }
             slot = (slot + 1) & mask;
         }
@@ -111,23 +113,34 @@ impl KeyTable {
 
     #[cold]
     fn grow(&mut self) {
-        let n_slots = (2 * self.keys.len()).next_power_of_two().max(MIN_SLOTS / 2) * 2;
-        self.slots.clear();
-        self.slots.resize(n_slots, 0);
+        let n_slots = (2 * self.keys.len()).next_power_of_two().max(MIN_SLOTS / 4) * 4;
+        self.tags.clear();
+        self.tags.resize(n_slots, 0);
+        self.numbers.resize(n_slots, 0);
         for number in 0..self.keys.len() {
             let key = self.keys[number];
             if key == OTHER {
                 continue;
             }
             let hash = hash(&key);
-            match self.find(&key, hash) {
-                SlotSearch::Free(slot) => self.slots[slot] = slot_of(hash, number),
-                SlotSearch::Found(_) | SlotSearch::Crowded => {
+            match self.find_free(hash) {
+                Some(slot) => {
+                    self.tags[slot] = tag(hash);
+                    self.numbers[slot] = number as u32;
+                }
+                None => {
                     self.others.insert(unpack(&key), number);
                     self.keys[number] = OTHER;
                 }
             }
         }
+    }
+
+    /// Returns a free slot for an id with this hash, if there is one near the one that the hash selects.
+    fn find_free(&self, hash: u64) -> Option<usize> {
+        let mask = self.tags.len() - 1;
+        let slots = (0..MAX_PROBES).map(|n| (hash as usize + n) & mask);
+        slots.into_iter().find(|&slot| self.tags[slot] == 0)
     }
 }
 
@@ -135,18 +148,39 @@ impl KeyTable {
 #[inline(always)]
 fn pack(id: &[u8]) -> Option<PackedId> {
     const UUID: usize = 36;
-    let mut bytes = [u8::MAX; size_of::<PackedId>()];
-    // A copy of known length takes no call.
-    match <&[u8; UUID]>::try_from(id) {
-        Ok(uuid) => bytes[..UUID].copy_from_slice(uuid),
-        Err(_) => bytes.get_mut(..id.len())?.copy_from_slice(id),
+    let mut key = [u64::MAX; _];
+    // Words that are read from the id at once are not stored and loaded again.
+    if let Ok(uuid) = <&[u8; UUID]>::try_from(id) {
+        let (words, rest) = uuid.as_chunks::<8>();
+        for (place, word) in key.iter_mut().zip(words) {
+            *place = u64::from_le_bytes(*word);
+        }
+        let &[a, b, c, d] = rest else { return None };
+        key[4] = u64::from(u32::from_le_bytes([a, b, c, d])) | u64::MAX << 32;
+        let is_ascii = key[..4].iter().fold(key[4] << 32, |bits, word| bits | word) & NOT_ASCII == 0;
+        return is_ascii.then_some(key);
     }
-    if id.is_empty() || !id.is_ascii() {
+    if id.is_empty() || id.len() > size_of::<PackedId>() || !id.is_ascii() {
         return None;
     }
-    let (words, _) = bytes.as_chunks::<8>();
-    Some(std::array::from_fn(|n| u64::from_le_bytes(words[n])))
+    let (words, rest) = id.as_chunks::<8>();
+    for (place, word) in key.iter_mut().zip(words) {
+        *place = u64::from_le_bytes(*word);
+    }
+    if !rest.is_empty() {
+        let n_bits = 8 * rest.len() as u32;
+        // The last bytes with some before them, which are shifted out.
+        let bits = match id.last_chunk::<8>() {
+            Some(last) => u64::from_le_bytes(*last) >> (64 - n_bits),
+            None => rest.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte)),
+        };
+        key[words.len()] = bits | u64::MAX << n_bits;
+    }
+    Some(key)
 }
+
+/// The bits that no ASCII text has.
+const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
 
 /// Returns the id that was packed.
 fn unpack(key: &PackedId) -> Box<[u8]> {
@@ -154,10 +188,10 @@ fn unpack(key: &PackedId) -> Box<[u8]> {
     bytes.take_while(u8::is_ascii).collect()
 }
 
-/// Returns the content of the slot of an id with this hash and number.
+/// Returns the tag of an id with this hash.
 #[inline(always)]
-fn slot_of(hash: u64, number: usize) -> u64 {
-    hash >> 32 << 32 | (number as u64 + 1)
+fn tag(hash: u64) -> u16 {
+    (hash >> 48) as u16 | 1
 }
 
 /// Returns the hash of an id.

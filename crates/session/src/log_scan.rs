@@ -10,10 +10,9 @@
 
 use std::hash::BuildHasher;
 
-use memchr::memmem;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
-use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value};
+use threadline_entry::{BlockKind, Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value};
 
 use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
@@ -30,11 +29,13 @@ pub struct LogScan {
     /// The line of each uuid; `None` for a uuid that so far is only named as a parent.
     uuid_lines: Vec<Option<EntryIndex>>,
     /// The uuid of the last line.
-    last_uuid: Vec<u8>,
+    last_uuid: LastId,
     /// The uuid of the last parent that was not the line before, and its line.
-    last_parent: Vec<u8>,
+    last_parent: LastId,
     last_named: Option<EntryIndex>,
     message_ids: KeyTable,
+    /// The id of the last reply, and its number in `message_ids`.
+    last_message_id: (Vec<u8>, usize),
     /// The reply with each message id.
     replies: Vec<ScannedReply>,
     calls: CallIds,
@@ -48,8 +49,6 @@ pub struct LogScan {
     agents: FxHashSet<Box<[u8]>>,
     /// The one added last.
     last_agent: Vec<u8>,
-    /// Finds the key of the figures of a reply.
-    usage_key: memmem::Finder<'static>,
     /// The leaf that the last `last-prompt` line names.
     named_leaf: Option<Box<[u8]>>,
     /// Whether the log is not ordinary.
@@ -96,6 +95,31 @@ const FOLLOWS_PARENT: u8 = 64;
 struct ScannedReply {
     number: u32,
     is_model: bool,
+}
+
+/// An id that may be named again. A uuid is copied and compared without a call.
+#[derive(Default)]
+struct LastId {
+    uuid: Option<[u8; 36]>,
+    /// The id if it is not a uuid.
+    other: Vec<u8>,
+}
+
+impl LastId {
+    fn set(&mut self, id: &[u8]) {
+        self.uuid = id.try_into().ok();
+        if self.uuid.is_none() {
+            self.other.clear();
+            self.other.extend(id);
+        }
+    }
+
+    fn is(&self, id: &[u8]) -> bool {
+        match &self.uuid {
+            Some(uuid) => id.try_into().is_ok_and(|id: [u8; 36]| id == *uuid),
+            None => id == self.other,
+        }
+    }
 }
 
 /// The ids of calls or of the calls that results answer, with their lines.
@@ -153,15 +177,15 @@ struct BlockSummary {
 impl BlockSummary {
     fn of(outline: &LineOutline<'_>) -> Self {
         let mut summary = Self::default();
-        for block in outline.blocks() {
-            let kind = block.kind.unwrap_or_default();
-            if kind == value::TOOL_RESULT.as_bytes() {
-                summary.n_results += 1;
-                summary.has_failed |= block.is_error;
-            } else if kind == value::TOOL_USE.as_bytes() {
-                summary.has_call = true;
-            } else if kind != value::TEXT.as_bytes() && kind != value::THINKING.as_bytes() {
-                summary.is_special = true;
+        for block in outline.block_forms() {
+            match block.kind {
+                BlockKind::ToolResult => {
+                    summary.n_results += 1;
+                    summary.has_failed |= block.is_error;
+                }
+                BlockKind::ToolUse => summary.has_call = true,
+                BlockKind::Text | BlockKind::Thinking => {}
+                BlockKind::OtherCall | BlockKind::OtherResult | BlockKind::Other => summary.is_special = true,
             }
         }
         summary
@@ -176,10 +200,11 @@ impl LogScan {
             lines: IndexVec::default(),
             uuids: KeyTable::default(),
             uuid_lines: Vec::new(),
-            last_uuid: Vec::new(),
-            last_parent: Vec::new(),
+            last_uuid: LastId::default(),
+            last_parent: LastId::default(),
             last_named: None,
             message_ids: KeyTable::default(),
+            last_message_id: (Vec::new(), 0),
             replies: Vec::new(),
             calls: CallIds::default(),
             results: CallIds::default(),
@@ -188,7 +213,6 @@ impl LogScan {
             turn_indexes: FxHashMap::default(),
             agents: FxHashSet::default(),
             last_agent: Vec::new(),
-            usage_key: memmem::Finder::new(key::quoted::USAGE),
             named_leaf: None,
             is_unusual: false,
         }
@@ -216,7 +240,7 @@ impl LogScan {
                     self.parse(line);
                 }
             }
-            Some(Kind::Progress) => self.progress(line, outline),
+            Some(Kind::Progress) => self.progress(outline),
             Some(Kind::Attachment) if !is_special_attachment(outline) => {
                 self.add(LineLinks::of(outline), Kind::Attachment, None, 0);
             }
@@ -237,25 +261,27 @@ impl LogScan {
             errors = (self.line_errors)(entry);
         }
         let is_model = outline.model() != Some(value::SYNTHETIC_MODEL.as_bytes());
-        self.is_unusual |= blocks.has_call && !(is_model && self.has_usage(line, outline));
+        // Calls of other replies are not model calls, so that a scan of those does not find their tools.
+        self.is_unusual |= blocks.has_call && !(is_model && outline.has_figures());
         let reply = self.reply_number(outline.message_id(), is_model);
         let flags = if is_model { IS_MODEL_REPLY } else { 0 };
         if let Some(idx) = self.add(LineLinks::of(outline), Kind::Assistant, None, flags) {
             self.lines[idx].reply = reply;
             self.lines[idx].digest = content.map_or(0, content_digest);
             self.add_errors(idx, errors);
-            self.add_call_ids(outline, idx);
+            if blocks.has_call || blocks.n_results > 0 {
+                self.add_call_ids(outline, idx);
+            }
         }
     }
 
     /// Adds the ids of the calls and results of a line.
     fn add_call_ids(&mut self, outline: &LineOutline<'_>, idx: EntryIndex) {
         for block in outline.blocks() {
-            let kind = block.kind.unwrap_or_default();
-            if kind == value::TOOL_RESULT.as_bytes() {
-                self.results.extend(block.id, idx);
-            } else if kind == value::TOOL_USE.as_bytes() {
-                self.calls.extend(block.id, idx);
+            match block.form.kind {
+                BlockKind::ToolResult => self.results.extend(block.id, idx),
+                BlockKind::ToolUse => self.calls.extend(block.id, idx),
+                _ => {}
             }
         }
     }
@@ -264,11 +290,18 @@ impl LogScan {
     fn reply_number(&mut self, id: Option<&[u8]>, is_model: bool) -> u32 {
         let new = ScannedReply { number: self.lines.len() as u32, is_model };
         let Some(id) = id else { return new.number };
-        let (place, is_new) = self.message_ids.add(id);
-        if is_new {
-            self.check_id(id);
-            self.replies.push(new);
+        // The lines of a reply follow each other.
+        if self.last_message_id.0 != id || self.replies.is_empty() {
+            let (place, is_new) = self.message_ids.add(id);
+            if is_new {
+                self.check_id(id);
+                self.replies.push(new);
+            }
+            self.last_message_id.0.clear();
+            self.last_message_id.0.extend(id);
+            self.last_message_id.1 = place;
         }
+        let place = self.last_message_id.1;
         let reply = self.replies[place];
         self.is_unusual |= reply.is_model != is_model;
         reply.number
@@ -296,7 +329,7 @@ impl LogScan {
     }
 
     /// Adds a progress report. The log is unusual if a sub-agent in it may have errors.
-    fn progress(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>) {
+    fn progress(&mut self, outline: &LineOutline<'_>) {
         if let Some(nested) = outline.nested() {
             let blocks = BlockSummary::of(outline);
             let is_plain = match nested.kind {
@@ -306,7 +339,7 @@ impl LogScan {
                     !outline.may_be_cut_off()
                         && !nested.is_api_error
                         && !blocks.is_special
-                        && (!blocks.has_call || self.has_usage(line, outline))
+                        && (!blocks.has_call || outline.has_figures())
                 }
                 _ => false,
             };
@@ -323,15 +356,6 @@ impl LogScan {
         let is_start = outline.hook_event() == Some(b"SessionStart");
         let flags = if is_start { BELONGS_TO_NEXT_TURN } else { 0 };
         self.add(LineLinks::of(outline), Kind::Progress, None, flags);
-    }
-
-    /// Returns whether a reply has figures after its content. Calls of other replies are not model calls, so
-    /// that a scan of those does not find their tools.
-    fn has_usage(&self, line: &LogLine<'_>, outline: &LineOutline<'_>) -> bool {
-        let rest = &line.bytes[outline.content_end()..];
-        let value = self.usage_key.find(rest).map(|at| &rest[at + self.usage_key.needle().len()..]);
-        let value = value.and_then(|value| value.trim_ascii_start().strip_prefix(b":"));
-        value.is_some_and(|value| value.trim_ascii_start().starts_with(b"{"))
     }
 
     /// Scans a line that is rare, or whose text matters.
@@ -423,14 +447,13 @@ impl LogScan {
         let is_boundary = flags & IS_BOUNDARY != 0;
         let (named, is_known) = match links.parent {
             None => (None, true),
-            Some(parent) if parent == self.last_uuid => (before, true),
+            Some(parent) if self.last_uuid.is(parent) => (before, true),
             // Several reports about one call follow each other.
-            Some(parent) if parent == self.last_parent => (self.last_named, self.last_named.is_some()),
+            Some(parent) if self.last_parent.is(parent) => (self.last_named, self.last_named.is_some()),
             Some(parent) => {
                 let (place, is_new) = self.intern(parent);
                 let named = self.uuid_lines[place];
-                self.last_parent.clear();
-                self.last_parent.extend(parent);
+                self.last_parent.set(parent);
                 self.last_named = named;
                 // The parent may follow. Then its uuid is not new.
                 (named, is_new || named.is_some())
@@ -444,8 +467,7 @@ impl LogScan {
             return None;
         }
         self.uuid_lines[own] = Some(idx);
-        self.last_uuid.clear();
-        self.last_uuid.extend(links.uuid.unwrap_or_default());
+        self.last_uuid.set(links.uuid.unwrap_or_default());
         let has_parent = named.is_some() && !is_boundary;
         let flags = flags
             | if has_parent { HAS_PARENT } else { 0 }
@@ -478,8 +500,8 @@ impl LogScan {
         self.lines.clear();
         self.uuids.clear();
         self.uuid_lines.clear();
-        self.last_uuid.clear();
-        self.last_parent.clear();
+        self.last_uuid.set(b"");
+        self.last_parent.set(b"");
         self.message_ids.clear();
         self.replies.clear();
         self.calls.clear();
