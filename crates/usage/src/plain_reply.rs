@@ -12,7 +12,7 @@ use crate::scan::{CallRow, HAS_STOP, UNDATED};
 
 /// The values of a plain reply that differ from line to line.
 struct PlainReply<'a> {
-    message_id: &'a str,
+    message_id: &'a [u8],
     at: Option<Millis>,
     has_stop: bool,
     counts: UsageCounts,
@@ -42,7 +42,7 @@ impl PlainReplyCache {
     /// Returns the id and the row of a plain reply; `None` if its shared values are new, or an own value has
     /// an unusual form.
     #[inline]
-    pub(crate) fn read<'a>(&self, values: &ReplyValues<'a>) -> Option<(&'a str, CallRow)> {
+    pub(crate) fn read<'a>(&self, values: &ReplyValues<'a>) -> Option<(&'a [u8], CallRow)> {
         let number = values.stable_values_id(SHARED_VALUES)?;
         let (_, common) = self.0.iter().find(|(known, _)| *known == number)?;
         Some(PlainReply::of(values)?.with_shared_values(common))
@@ -100,7 +100,7 @@ impl OutlinedReplyCache {
     /// Returns the id and the row of a plain reply; `None` if its shared values are new, or an own value has
     /// an unusual form.
     #[inline]
-    pub(crate) fn read<'a>(&self, outline: &LineOutline<'a>) -> Option<(&'a str, CallRow)> {
+    pub(crate) fn read<'a>(&self, outline: &LineOutline<'a>) -> Option<(&'a [u8], CallRow)> {
         let number = outline.layout_number()?;
         let known = self.0.iter().find(|known| known.number == number)?;
         known.values.as_ref()?.read(outline)
@@ -127,15 +127,15 @@ impl OutlinedValues {
     }
 
     #[inline]
-    fn read<'a>(&self, outline: &LineOutline<'a>) -> Option<(&'a str, CallRow)> {
+    fn read<'a>(&self, outline: &LineOutline<'a>) -> Option<(&'a [u8], CallRow)> {
         if !self.shared.iter().all(|(place, text)| outline.value_at(place) == Some(&**text)) {
             return None;
         }
-        let id = outline.message_id().filter(|id| id.starts_with(b"msg_"))?;
+        let message_id = outline.message_id().filter(|id| id.starts_with(b"msg_") && id.is_ascii())?;
         let at = outline.timestamp().and_then(parse_timestamp_bytes);
         let count = |path: usize| outline.value_at(self.counts[path].as_ref()?);
         let reply = PlainReply {
-            message_id: std::str::from_utf8(id).ok()?,
+            message_id,
             at,
             has_stop: outline.has_stop_reason(),
             counts: UsageCounts::read(count)?,
@@ -146,7 +146,7 @@ impl OutlinedValues {
 
 impl<'a> PlainReply<'a> {
     /// Returns the id and the row of a reply with the shared values of this row.
-    fn with_shared_values(self, row: &CallRow) -> (&'a str, CallRow) {
+    fn with_shared_values(self, row: &CallRow) -> (&'a [u8], CallRow) {
         let Self { message_id, at, has_stop, counts } = self;
         let row = CallRow {
             at: at.unwrap_or(UNDATED),
@@ -164,7 +164,7 @@ impl<'a> PlainReply<'a> {
         let has_escape = |text: &str| text.bytes().fold(false, |any, byte| any | (byte == b'\\'));
         let message_id = values.get(ID)?.quoted().filter(|id| id.starts_with("msg_") && !has_escape(id))?;
         Some(Self {
-            message_id,
+            message_id: message_id.as_bytes(),
             at: values.get(TIMESTAMP).and_then(timestamp),
             has_stop: values.get(STOP_REASON).is_some_and(|stop| !stop.is_null()),
             counts: UsageCounts::from_layout(values, N_KEYS)?,

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use memchr::{memchr, memchr_iter, memmem};
 use threadline_entry::lens::{FromJson, Moment};
 use threadline_entry::{
-    AgentKind, BlockOutline, Ending, Entry, Json, Kind, LineBlock, LineOutline, LogLine, Millis, Position,
-    key, parse_line, value, walk,
+    AgentKind, Ending, Entry, Json, Kind, LineBlock, LineOutline, LogLine, Millis, Position, key, parse_line,
+    value, walk,
 };
 
 use crate::call_key::CallKey;
@@ -179,7 +179,7 @@ impl UsageScan {
         Self {
             options: wants,
             head: LogHead::default(),
-            out: ScannedLog { source, ..ScannedLog::default() },
+            out: ScannedLog { source, rows: Vec::with_capacity(cache.n_rows), ..ScannedLog::default() },
             cache,
         }
     }
@@ -275,6 +275,7 @@ impl UsageScan {
         if self.out.source.session.is_none() {
             self.out.source.session = self.head.session;
         }
+        self.cache.n_rows = self.out.rows.len();
         (self.out, self.cache)
     }
 
@@ -471,7 +472,7 @@ impl UsageScan {
         let session = || more.and_then(|more| more.session_id.as_deref()).or(own).unwrap_or_default();
         let request = more.and_then(|more| more.request_id.as_deref());
         match (reply.message_id.as_deref(), request) {
-            (Some(id), _) if id.starts_with("msg_") => api_id_key(id),
+            (Some(id), _) if id.starts_with("msg_") => api_id_key(id.as_bytes()),
             (Some(id), Some(request)) => CallKey::of(&[b"request", id.as_bytes(), request.as_bytes()]),
             // A gateway may reuse an id, but hardly within a session.
             (Some(id), None) => CallKey::of(&[b"session", id.as_bytes(), session().as_bytes()]),
@@ -505,7 +506,7 @@ impl UsageScan {
     /// Adds the tools of a call. Returns `false` if a call has no plain name and id; then nothing is added.
     fn add_outlined_tools(&mut self, outline: &LineOutline<'_>, row: u32) -> bool {
         let n_before = self.out.tools.len();
-        for block in outline.blocks().filter(BlockOutline::is_call) {
+        for block in outline.blocks().filter(|block| block.form.kind.is_call()) {
             let name = block.name.and_then(|name| std::str::from_utf8(name).ok());
             let Some((name, id)) = name.zip(block.id) else {
                 self.out.tools.truncate(n_before);
@@ -541,6 +542,6 @@ impl UsageScan {
 
 /// Returns the key of a call with an id assigned by the API, which is never reused. No other key has a single
 /// part.
-fn api_id_key(id: &str) -> CallKey {
-    CallKey::of(&[id.as_bytes()])
+fn api_id_key(id: &[u8]) -> CallKey {
+    CallKey::of(&[id])
 }

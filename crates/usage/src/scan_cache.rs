@@ -35,6 +35,8 @@ pub struct ScanCache {
     /// The number of replies in this log that matched a cached layout, and how many of them were plain.
     pub(crate) n_read: u64,
     pub(crate) n_plain: u64,
+    /// The number of calls of the log before. Most scans read the largest logs first.
+    pub(crate) n_rows: usize,
 }
 
 impl Default for ScanCache {
@@ -48,6 +50,7 @@ impl Default for ScanCache {
             outlined_replies: OutlinedReplyCache::default(),
             n_read: 0,
             n_plain: 0,
+            n_rows: 0,
         }
     }
 }
