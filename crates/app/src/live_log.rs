@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use threadline_entry::{
-    Chunk, ChunkReader, Ending, Entry, Finding, Kind, LineReader, LogLine, Position, abridge, parse_line,
+    Chunk, ChunkReader, Ending, Entry, Finding, Kind, LineReader, LogLine, Position, abridge, parse_abridged,
+    parse_line,
 };
 use threadline_secret::KnownSecrets;
 use threadline_session::Session;
@@ -400,7 +401,8 @@ impl AbridgedChunk {
             secrets: mask.and_then(|mask| mask.find_secrets(chunk.bytes())),
         };
         let mut open = None;
-        for line in chunk.lines() {
+        let lines: Vec<LogLine<'_>> = chunk.lines().collect();
+        for line in &lines {
             short.starts.push(line.at.byte_offset);
             let next = line.at.byte_offset + line.bytes.len() as u64 + 1;
             short.end = Position { line_no: line.at.line_no + 1, byte_offset: next };
@@ -411,7 +413,7 @@ impl AbridgedChunk {
         if open.is_none() {
             short.starts.push(short.end.byte_offset);
         }
-        chunk.parse_abridged(MAX_ABRIDGED_STRING, |entry, findings| {
+        parse_abridged(&lines, MAX_ABRIDGED_STRING, |entry, findings| {
             if Some(entry.at().line_no) != open {
                 short.weight += entry.as_bytes().len() + ENTRY;
                 short.entries.push((entry, findings));

@@ -46,7 +46,8 @@ fn abridge_plain(line: &[u8], keep: usize, out: &mut Vec<u8>) -> bool {
         }
         let cut = first_cut(line, start, limit, end);
         let rest = &line[cut..end];
-        if rest.len() > MIN_SAVED && may_be_cut(rest) {
+        // A control character would make the whole line invalid below.
+        if rest.len() > MIN_SAVED && is_plain_text(rest) {
             out.extend_from_slice(&line[done..cut]);
             let breaks = count_escaped_breaks(rest);
             push_replacement(out, end - start, breaks, ends_with_break(&line[start..end]));
@@ -191,10 +192,15 @@ fn char_start(line: &[u8], mut at: usize, from: usize) -> usize {
 /// It must be valid UTF-8 without control characters, and must not contain the tags that distinguish an
 /// editor's context from a prompt.
 fn may_be_cut(rest: &[u8]) -> bool {
-    static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("<ide_"));
     // Without an early exit the compiler can vectorize the loop.
     let controls = rest.iter().fold(false, |found, byte| found | (*byte < 0x20));
-    !controls && simdutf8::basic::from_utf8(rest).is_ok() && MARK.find(rest).is_none()
+    !controls && is_plain_text(rest)
+}
+
+/// Returns whether the rest of a string without control characters may be cut.
+fn is_plain_text(rest: &[u8]) -> bool {
+    static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("<ide_"));
+    simdutf8::basic::from_utf8(rest).is_ok() && MARK.find(rest).is_none()
 }
 
 #[cfg(test)]

@@ -118,35 +118,38 @@ impl Chunk {
         }
     }
 
-    /// Parses the lines into entries with long strings truncated by [`abridge`].
-    ///
-    /// The entries share one buffer of truncated lines, and have the positions of the original lines.
-    pub fn parse_abridged(&self, keep: usize, mut sink: impl FnMut(Entry, Vec<Finding>)) {
-        // Pages that are never written cost nothing, and `shrink_to_fit` returns them.
-        let mut short = Vec::with_capacity(self.bytes.len());
-        let ends: Vec<usize> = self
-            .lines()
-            .map(|line| {
-                abridge(line.bytes, keep, &mut short);
-                short.len()
-            })
-            .collect();
-        short.shrink_to_fit();
-        let text = match String::from_utf8(short) {
-            Ok(text) if is_addressable(&text) => Ok(Arc::new(text)),
-            Ok(text) => Err(text.into_bytes()),
-            Err(error) => Err(error.into_bytes()),
-        };
-        let bytes = text.as_ref().map_or_else(|bytes| &bytes[..], |text| text.as_bytes());
-        let starts = std::iter::once(0).chain(ends.iter().copied());
-        let lines = self
-            .lines()
-            .zip(starts.zip(&ends))
-            .map(|(line, (start, &end))| (start, LogLine { bytes: &bytes[start..end], ..line }));
-        match &text {
-            Ok(text) => parse_shared(text, lines, sink),
-            Err(_) => parse_copies(lines.map(|(_, line)| line), &mut sink),
-        }
+    /// Parses the lines into entries with [`parse_abridged`].
+    pub fn parse_abridged(&self, keep: usize, sink: impl FnMut(Entry, Vec<Finding>)) {
+        let lines: Vec<LogLine<'_>> = self.lines().collect();
+        parse_abridged(&lines, keep, sink);
+    }
+}
+
+/// Parses lines, such as those of a [`Chunk`], into entries with long strings truncated by [`abridge`].
+///
+/// The entries share one buffer of truncated lines, and have the positions of the original lines.
+pub fn parse_abridged(lines: &[LogLine<'_>], keep: usize, mut sink: impl FnMut(Entry, Vec<Finding>)) {
+    // Pages that are never written cost nothing, and `shrink_to_fit` returns them.
+    let mut short = Vec::with_capacity(lines.iter().map(|line| line.bytes.len()).sum());
+    let abridged = lines.iter().map(|line| {
+        abridge(line.bytes, keep, &mut short);
+        short.len()
+    });
+    let ends: Vec<usize> = abridged.collect();
+    short.shrink_to_fit();
+    let text = match String::from_utf8(short) {
+        Ok(text) if is_addressable(&text) => Ok(Arc::new(text)),
+        Ok(text) => Err(text.into_bytes()),
+        Err(error) => Err(error.into_bytes()),
+    };
+    let bytes = text.as_ref().map_or_else(|bytes| &bytes[..], |text| text.as_bytes());
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let lines = lines.iter().zip(starts.zip(&ends)).map(|(line, (start, &end))| {
+        (start, LogLine { bytes: &bytes[start..end], ending: line.ending, at: line.at })
+    });
+    match &text {
+        Ok(text) => parse_shared(text, lines, sink),
+        Err(_) => parse_copies(lines.map(|(_, line)| line), &mut sink),
     }
 }
 

@@ -42,7 +42,7 @@ pub mod write;
 pub use abridge::abridge;
 pub use agent_kind::AgentKind;
 pub use anchor::anchor;
-pub use chunk::{BatchParser, Chunk, ChunkReader};
+pub use chunk::{BatchParser, Chunk, ChunkReader, parse_abridged};
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
 pub use json::{
