@@ -135,20 +135,29 @@ impl<'a> Json<'a> {
 
     /// Returns the value of `key`. The last one counts if the key occurs twice, as in JavaScript.
     pub fn get(self, key: &str) -> Option<Self> {
+        let [value] = self.get_all([key]);
+        value
+    }
+
+    /// Returns the values of several keys of an object, like [`Json::get`] for each, in one pass.
+    #[inline]
+    pub fn get_all<const N: usize>(self, keys: [&str; N]) -> [Option<Self>; N] {
         let bytes = self.0.as_bytes();
-        let mut found = None;
+        let mut found = [None; N];
         let walked = visit_members(bytes, 0, |name, start| {
             let end = skip_value(bytes, start);
-            if name == key.as_bytes() {
-                found = Some((start, end));
+            for (key, found) in keys.iter().zip(&mut found) {
+                if name == key.as_bytes() {
+                    *found = Some((start, end));
+                }
             }
             Some(end)
         });
         if walked.is_some() {
-            return found.and_then(|(start, end)| self.0.get(start..end)).map(Self);
+            return found.map(|found| found.and_then(|(start, end)| self.0.get(start..end)).map(Self));
         }
         // Not an object, or an object with an escaped key.
-        self.members().filter(|(name, _)| name.is(key)).last().map(|(_, value)| value)
+        keys.map(|key| self.members().filter(|(name, _)| name.is(key)).last().map(|(_, value)| value))
     }
 
     /// Returns the members of an object in order; none for other kinds.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use threadline_entry::lens::{AgentResult, Progress, WorkflowResult};
-use threadline_entry::{AgentKind, Kind, value};
+use threadline_entry::lens::{AgentProgress, AgentResult, Progress, WorkflowResult};
+use threadline_entry::{AgentKind, Kind};
 
 use crate::index::{AgentIndex, EntryIndex, IndexVec};
 use crate::session::Session;
@@ -260,16 +260,20 @@ fn started_agent(session: &Session, call: &crate::ToolCall) -> Option<String> {
 
 /// Returns pairs of agent id and call id from the progress lines of a session.
 fn progress_links(session: &Session) -> impl Iterator<Item = (String, String)> {
-    agent_progress(session, 0).filter_map(|(_, progress)| {
-        Some((progress.data()?.agent_id()?.into_owned(), progress.parent_tool_use_id()?.into_owned()))
+    agent_progress(session, 0).filter_map(|(_, progress, body)| {
+        Some((body.agent_id?.into_owned(), progress.parent_tool_use_id()?.into_owned()))
     })
 }
 
-fn agent_progress(session: &Session, from: usize) -> impl Iterator<Item = (EntryIndex, Progress<'_>)> {
+/// Returns the lines that report the progress of an agent.
+fn agent_progress(
+    session: &Session,
+    from: usize,
+) -> impl Iterator<Item = (EntryIndex, Progress<'_>, AgentProgress<'_>)> {
     let entries = session.entries().enumerated().skip(from);
     entries.filter(|(_, entry)| entry.kind() == Kind::Progress).filter_map(|(i, entry)| {
         let progress: Progress<'_> = entry.lens()?;
-        (progress.data()?.kind()? == value::AGENT_PROGRESS).then_some((i, progress))
+        Some((i, progress, progress.data()?.agent_progress()?))
     })
 }
 
@@ -348,9 +352,8 @@ impl EmbeddedAgents {
     ///
     /// The first `before` agents have log files. Positions are relative to the end of these.
     fn search_progress(&mut self, main: &Session, agents: &mut IndexVec<AgentIndex, Agent>, before: usize) {
-        for (idx, progress) in agent_progress(main, self.n_searched) {
-            let Some(body) = progress.data() else { continue };
-            let Some(id) = body.agent_id() else { continue };
+        for (idx, progress, body) in agent_progress(main, self.n_searched) {
+            let Some(id) = body.agent_id else { continue };
             if !self.links.contains_key(&*id)
                 && let Some(tool_use_id) = progress.parent_tool_use_id()
             {
@@ -358,7 +361,7 @@ impl EmbeddedAgents {
             }
             // For an agent with a log, the progress lines are copies.
             let known = self.positions.get(&*id);
-            let Some(message) = body.message().filter(|_| known != Some(&None)) else { continue };
+            let Some(message) = body.message.filter(|_| known != Some(&None)) else { continue };
             let place = known.copied().flatten().unwrap_or_else(|| {
                 agents.push(Agent::bare(id.clone().into_owned()));
                 let place = agents.len() - 1 - before;

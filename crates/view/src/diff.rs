@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use similar::{Algorithm, ChangeTag, DiffOp, DiffTag, DiffableStr, TextDiff};
-use threadline_entry::lens::PatchHunk;
+use threadline_entry::lens::{List, PatchHunk};
 use threadline_session::LineHunk;
 
 /// A group of changed lines with some unchanged lines around them.
@@ -55,6 +55,18 @@ pub enum DiffChange {
     Removed,
 }
 
+impl DiffChange {
+    /// Returns the change that the first character of a line of a patch signifies.
+    fn of_signed_line(line: &str) -> Option<Self> {
+        match line.as_bytes().first()? {
+            b'+' => Some(Self::Added),
+            b'-' => Some(Self::Removed),
+            b' ' => Some(Self::Kept),
+            _ => None,
+        }
+    }
+}
+
 impl Hunk {
     /// Returns the numbers of added and removed lines of some hunks.
     pub fn counts(hunks: &[Self]) -> (usize, usize) {
@@ -62,6 +74,20 @@ impl Hunk {
             hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.change == change).count()
         };
         (count(DiffChange::Added), count(DiffChange::Removed))
+    }
+
+    /// Returns the numbers of added and removed lines of a structured patch, as [`Hunk::counts`] does for the
+    /// hunks of [`Hunk::from_patch`].
+    pub(crate) fn patch_counts<'p>(patch: impl Iterator<Item = PatchHunk<'p>>) -> (usize, usize) {
+        let (mut added, mut removed) = (0, 0);
+        for line in patch.filter_map(PatchHunk::lines).flat_map(List::iter) {
+            match DiffChange::of_signed_line(&line) {
+                Some(DiffChange::Added) => added += 1,
+                Some(DiffChange::Removed) => removed += 1,
+                _ => {}
+            }
+        }
+        (added, removed)
     }
 
     /// Returns the lines.
@@ -158,13 +184,9 @@ impl Hunk {
         signed: impl Iterator<Item = Cow<'l, str>>,
     ) -> Self {
         let lines = signed.filter_map(|line| {
-            let change = match line.as_bytes().first() {
-                Some(b'+') => DiffChange::Added,
-                Some(b'-') => DiffChange::Removed,
-                Some(b' ') => DiffChange::Kept,
-                // `\ No newline at end of file`
-                Some(b'\\') => return None,
-                _ => return Some((DiffChange::Kept, line)),
+            let Some(change) = DiffChange::of_signed_line(&line) else {
+                // `\ No newline at end of file` is no line.
+                return (!line.starts_with('\\')).then_some((DiffChange::Kept, line));
             };
             let text = match line {
                 Cow::Borrowed(line) => Cow::Borrowed(&line[1..]),
@@ -448,6 +470,9 @@ fn push_range(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
 
 #[cfg(test)]
 mod tests {
+    use threadline_entry::Json;
+    use threadline_entry::lens::FromJson;
+
     use super::*;
 
     #[test]
@@ -464,6 +489,14 @@ mod tests {
                 assert_eq!((found.len(), found[0].old_start, found[0].new_start), (1, 1, 1), "{text:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_patch_has_the_counts_of_its_hunks() {
+        let patch = r#"[{"lines":["+a","-b"," c","d","","\\ No newline","-"]},{},{"lines":["+","++","é"]}]"#;
+        let hunks = || Json::parse(patch).unwrap().items().filter_map(PatchHunk::from_json);
+        assert_eq!(Hunk::patch_counts(hunks()), (3, 2));
+        assert_eq!(Hunk::counts(&hunks().map(Hunk::from_patch).collect::<Vec<_>>()), (3, 2));
     }
 
     #[test]

@@ -7,14 +7,13 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use threadline_entry::Kind;
-use threadline_entry::lens::Block;
+use threadline_entry::lens::{Block, Usage};
 use threadline_session::{
     AgentIndex, CallIndex, EntryIndex, IndexRange, IndexVec, Reply, ResultPosition, Session, SessionFamily,
     ToolOutcome,
 };
 
-use crate::card::{CardInput, ToolCard, changes_files};
-use crate::diff::Hunk;
+use crate::card::{CardInput, changes_files};
 use crate::outline::{TitleSource, item_title};
 use crate::transcript::{ItemBody, TurnTokens};
 use crate::transcript_builder::TranscriptBuilder;
@@ -222,10 +221,9 @@ impl LineNote {
             marks.push((block_idx as u32, mark));
         }
         let usage = (entry.kind() == Kind::Assistant).then(|| entry.message()?.usage()).flatten();
-        let used = usage.map(|usage| LineTokens {
-            tokens: TurnTokens::of(usage),
-            has_output: usage.output_tokens().is_some(),
-        });
+        let used = usage
+            .map(Usage::tokens)
+            .map(|tokens| LineTokens { tokens: tokens.into(), has_output: tokens.output_tokens.is_some() });
         Self { title, marks: marks.into(), reply_tokens: used }
     }
 
@@ -251,13 +249,10 @@ impl CallNote {
             let failed = outcome != ToolOutcome::Ok;
             let (name, input, kept) = (&*call.name, block.input(), &|_: &str| None);
             CardInput { name, input, data, text: "", failed, n_images: 0, cwd: "", read_output: kept }
-                .summary()
+                .changed_lines()
         };
-        let changed = match changes_files(&call.name).then(|| changes().card) {
-            Some(ToolCard::Diff { hunks, .. }) => Some(Hunk::counts(&hunks)),
-            _ => None,
-        };
-        Self { call: place, outcome, result, changed_lines: changed }
+        let changed_lines = if changes_files(&call.name) { changes() } else { None };
+        Self { call: place, outcome, result, changed_lines }
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::{AddAssign, Deref, Range};
 
-use threadline_entry::lens::Usage;
+use threadline_entry::lens::{Usage, UsageTokens};
 use threadline_entry::{AgentKind, Entry, Millis};
 use threadline_session::{InputKind, Round, ToolOutcome};
 use threadline_usage::UsageTotals;
@@ -473,17 +473,23 @@ impl AddAssign for TurnTokens {
 
 impl TurnTokens {
     pub(crate) fn of(usage: Usage<'_>) -> Self {
-        Self {
-            input: usage.input_tokens().unwrap_or(0),
-            output: usage.output_tokens().unwrap_or(0),
-            cache_read: usage.cache_read_input_tokens().unwrap_or(0),
-            cache_write: usage.cache_creation_input_tokens().unwrap_or(0),
-        }
+        usage.tokens().into()
     }
 
     /// Returns the number of input tokens, cached ones included.
     pub fn context(self) -> u64 {
         self.input + self.cache_read + self.cache_write
+    }
+}
+
+impl From<UsageTokens> for TurnTokens {
+    fn from(tokens: UsageTokens) -> Self {
+        Self {
+            input: tokens.input_tokens.unwrap_or(0),
+            output: tokens.output_tokens.unwrap_or(0),
+            cache_read: tokens.cache_read_input_tokens.unwrap_or(0),
+            cache_write: tokens.cache_creation_input_tokens.unwrap_or(0),
+        }
     }
 }
 

@@ -211,3 +211,24 @@ const PIECES: &[&str] = &[
     "{}[],:",
     "sixty-four bytes without anything special in them, and then some more",
 ];
+
+#[test]
+fn several_keys_have_the_values_of_each() {
+    let keys = ["a", "b", "missing"];
+    for text in [
+        "{}",
+        "[1]",
+        "7",
+        r#"{"a":1,"b":{"a":2}}"#,
+        r#"{"a":1,"b":2,"a":3}"#,
+        r#"{ "b" : [1, {"a":2}] , "c":"\"", "a":null }"#,
+        r#"{"\u0061":1,"b":2}"#,
+    ] {
+        let json = Json::parse(text).unwrap();
+        assert_eq!(json.get_all(keys), keys.map(|key| json.get(key)), "{text}");
+        assert_eq!(
+            json.get_all(keys)[0],
+            json.members().filter(|(key, _)| key.is("a")).last().map(|(_, a)| a)
+        );
+    }
+}

@@ -86,6 +86,15 @@ impl<'a> Object<'a> {
         };
         value.filter(|value| !value.is_null())
     }
+
+    /// Returns the values of several keys, like [`Object::get`] for each. An object that is not indexed is
+    /// read once for all of them.
+    pub(crate) fn get_all<const N: usize>(self, keys: [&str; N]) -> [Option<Json<'a>>; N] {
+        match self.fields {
+            Some(_) => keys.map(|key| self.get(key)),
+            None => self.json.get_all(keys).map(|value| value.filter(|value| !value.is_null())),
+        }
+    }
 }
 
 /// A set of known fields over an object.

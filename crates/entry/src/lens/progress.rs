@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{Drift, FromJson, Json, List, lens, lenses_of};
+use super::{Drift, FromJson, Json, Lens, List, lens, lenses_of};
 use crate::kind::Kind;
+use crate::value;
 
 lens! {
     /// The body of a `progress` line. Which fields it has depends on [`ProgressBody::kind`].
@@ -44,6 +45,24 @@ lens! {
         /// `query_update`, `search_results_received`.
         query: Cow<'a, str> = "query",
         result_count: u64 = "resultCount",
+    }
+}
+
+/// A report of a sub-agent.
+#[derive(Clone, Debug)]
+pub struct AgentProgress<'a> {
+    /// The id of the sub-agent.
+    pub agent_id: Option<Cow<'a, str>>,
+    /// A line of the sub-agent, as written in its own file.
+    pub message: Option<Json<'a>>,
+}
+
+impl<'a> ProgressBody<'a> {
+    /// Returns the report of a sub-agent, if this is one. Reads the body once.
+    pub fn agent_progress(self) -> Option<AgentProgress<'a>> {
+        let [kind, agent_id, message] = self.object().get_all(["type", "agentId", "message"]);
+        let is_agent = kind?.as_str()? == value::AGENT_PROGRESS;
+        is_agent.then(|| AgentProgress { agent_id: agent_id.and_then(Json::as_str), message })
     }
 }
 

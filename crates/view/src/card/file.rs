@@ -11,7 +11,7 @@ use super::{CallSummary, CardInput, ToolCard};
 use crate::diff::{Hunk, hunks};
 use crate::humanize::{line_change, plural};
 
-impl CardInput<'_> {
+impl<'a> CardInput<'a> {
     pub(super) fn read(&self) -> CallSummary {
         let path = self.string("file_path");
         let file = self.of::<ReadResult<'_>>().and_then(|result| result.file());
@@ -68,10 +68,7 @@ impl CardInput<'_> {
     pub(super) fn edit(&self) -> CallSummary {
         let path = self.string("file_path");
         let edit = self.of::<EditResult<'_>>();
-        let several = self.of::<MultiEditResult<'_>>();
-        let patch = edit.and_then(|result| result.structured_patch());
-        let patch = patch.or_else(|| several.and_then(|result| result.structured_patch()));
-        let found = match patch.filter(|patch| !patch.is_empty()) {
+        let found = match self.edit_patch() {
             Some(patch) => patch_hunks(patch),
             // Without a result only the proposed edit is known, not its position.
             None => match self.input.and_then(|input| input.get("edits")) {
@@ -81,6 +78,26 @@ impl CardInput<'_> {
         };
         let by_hand = edit.and_then(|result| result.user_modified()).unwrap_or(false);
         self.diff(path, false, found, by_hand)
+    }
+
+    /// Returns the patch in the result of an edit, unless it is empty.
+    fn edit_patch(&self) -> Option<List<'a, PatchHunk<'a>>> {
+        let patch = self.of::<EditResult<'_>>().and_then(|result| result.structured_patch());
+        let patch =
+            patch.or_else(|| self.of::<MultiEditResult<'_>>().and_then(|result| result.structured_patch()));
+        patch.filter(|patch| !patch.is_empty())
+    }
+
+    /// Returns the numbers of added and removed lines of the diff of [`CardInput::summary`], if it is one.
+    pub(crate) fn changed_lines(&self) -> Option<(usize, usize)> {
+        // Most edits have a patch, whose lines are counted without a comparison of words.
+        if let Some(patch) = self.edit_patch().filter(|_| matches!(self.name, "Edit" | "MultiEdit")) {
+            return Some(Hunk::patch_counts(patch.iter()));
+        }
+        match self.summary().card {
+            ToolCard::Diff { hunks, .. } => Some(Hunk::counts(&hunks)),
+            _ => None,
+        }
     }
 
     pub(super) fn notebook(&self) -> CallSummary {
