@@ -12,7 +12,7 @@ use crate::name_table::{NameId, NameTable};
 use crate::price_book::PriceBook;
 use crate::reconcile::CostAccount;
 use crate::reply_line::LineOrigin;
-use crate::scan::{CallRecord, CallRow, FAST, REGIONAL, ToolUse, UNDATED, UNDER_REPORTED, US};
+use crate::scan::{CallLine, CallRecord, CallRow, FAST, REGIONAL, ToolUse, UNDATED, UNDER_REPORTED, US};
 use crate::stored::CallSum;
 use crate::totals::UsageTotals;
 use crate::window::LimitNotice;
@@ -32,6 +32,7 @@ pub struct ModelCalls {
     /// The tools of calls that several logs contain, each with the sessions of these logs.
     pub(crate) shared_tools: Vec<(NameId, ToolUse)>,
     pub(crate) records: Vec<CallRecord>,
+    pub(crate) lines: Vec<CallLine>,
     pub(crate) limits: Vec<LimitNotice>,
     pub(crate) accounts: Vec<(NameId, CostAccount)>,
     pub(crate) n_broken: u64,
@@ -144,19 +145,18 @@ impl ModelCalls {
     }
 
     /// Returns for each call the index of its log, in the order the logs were absorbed, the number of its
-    /// first line there, and its totals. Requires [`ScanOptions::records`](crate::ScanOptions::records).
+    /// first line there, and its totals. Requires [`ScanOptions::lines`](crate::ScanOptions::lines).
     pub fn located_totals<'a>(
         &'a self,
         book: &'a PriceBook,
     ) -> impl Iterator<Item = (usize, u64, UsageTotals)> + 'a {
         let mut seen = vec![false; self.rows.len()];
-        self.records.iter().filter_map(move |record| {
-            let (place, _) = record.call.as_ref().ok()?;
-            let row = &self.rows[*place as usize];
-            if row.file != record.file || std::mem::replace(&mut seen[*place as usize], true) {
+        self.lines.iter().filter_map(move |line| {
+            let row = &self.rows[line.row as usize];
+            if row.file != line.file || std::mem::replace(&mut seen[line.row as usize], true) {
                 return None;
             }
-            Some((record.file as usize, record.at.line_no, UsageTotals::of(&self.call(row), book)))
+            Some((line.file as usize, line.line_no, UsageTotals::of(&self.call(row), book)))
         })
     }
 

@@ -11,7 +11,7 @@ use crate::model::model;
 use crate::name_table::{NameId, NameTable};
 use crate::reconcile::CostAccount;
 use crate::reply_line::LineOrigin;
-use crate::scan::{CallRecord, CallRow, IS_FORK, REGIONAL, ScannedLog, ToolUse, UNDATED};
+use crate::scan::{CallLine, CallRecord, CallRow, IS_FORK, REGIONAL, ScannedLog, ToolUse, UNDATED};
 use crate::stored::CallSum;
 use crate::window::LimitNotice;
 
@@ -32,6 +32,7 @@ pub struct CallLedger {
     /// The tools of calls that several logs contain, each with the log that contains it.
     shared_tools: Vec<(u32, ToolUse)>,
     records: Vec<CallRecord>,
+    lines: Vec<CallLine>,
     limits: Vec<LimitNotice>,
     accounts: Vec<(NameId, CostAccount)>,
     n_broken: u64,
@@ -111,6 +112,8 @@ impl CallLedger {
             let found = record.call.map(|(place, row)| (first + place, settled(row)));
             CallRecord { file, call: found, ..record }
         }));
+        let lines = scanned.lines.into_iter();
+        self.lines.extend(lines.map(|line| CallLine { row: first + line.row, file, ..line }));
     }
 
     /// Merges the rows of each call into one. Returns the rows that were merged into another.
@@ -161,6 +164,7 @@ impl CallLedger {
         for (place, _) in self.records.iter_mut().filter_map(|record| record.call.as_mut().ok()) {
             *place = places[*place as usize];
         }
+        self.lines.iter_mut().for_each(|line| line.row = places[line.row as usize]);
     }
 
     /// Determines which log owns each call, after all logs were added.
@@ -217,6 +221,7 @@ impl CallLedger {
             tools: self.tools,
             shared_tools: self.shared_tools,
             records: self.records,
+            lines: self.lines,
             limits: self.limits,
             accounts: self.accounts,
             n_broken: self.n_broken,

@@ -262,7 +262,7 @@ impl<'a> LineValues<'a> {
 /// Returns the reply of a sub-agent that a progress line with this `data` repeats.
 ///
 /// Progress lines also repeat the prompts and results of a sub-agent, which are long; only replies are read.
-pub(crate) fn repeated_reply(data: Json<'_>) -> Option<Json<'_>> {
+fn repeated_reply(data: Json<'_>) -> Option<Json<'_>> {
     let inner = Some(data).filter(|data| data.is_object())?.get(key::MESSAGE)?;
     let is_reply = inner.is_object() && inner.get(key::TYPE).is_some_and(|kind| kind.is_str("assistant"));
     is_reply.then_some(inner)

@@ -14,7 +14,7 @@ use crate::explain::RejectReason;
 use crate::figures::TokenCounts;
 use crate::name_table::{NameId, NameTable};
 use crate::reconcile::CostAccount;
-use crate::reply_line::{LineClass, LineOrigin, LineValues, RareValues, ReplyLine, repeated_reply};
+use crate::reply_line::{LineClass, LineOrigin, LineValues, RareValues, ReplyLine};
 use crate::scan_cache::ScanCache;
 use crate::window::LimitNotice;
 
@@ -51,6 +51,8 @@ pub struct ScanOptions {
     pub tools: bool,
     /// Every record and whether it was counted, for explanations.
     pub records: bool,
+    /// The first line of each call, for [`ModelCalls::located_totals`](crate::ModelCalls::located_totals).
+    pub lines: bool,
     /// Claude Code's notices about usage limits.
     pub limits: bool,
     /// Claude Code's own cost account.
@@ -75,6 +77,7 @@ pub struct ScannedLog {
     pub(crate) rows: Vec<(CallKey, CallRow)>,
     pub(crate) tools: Vec<ToolUse>,
     pub(crate) records: Vec<CallRecord>,
+    pub(crate) lines: Vec<CallLine>,
     pub(crate) limits: Vec<LimitNotice>,
     pub(crate) account: Option<CostAccount>,
     pub(crate) n_broken: u64,
@@ -147,6 +150,14 @@ pub(crate) struct ToolUse {
     pub(crate) name: NameId,
 }
 
+/// The first of consecutive lines of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallLine {
+    pub(crate) row: u32,
+    pub(crate) file: u32,
+    pub(crate) line_no: u64,
+}
+
 /// A line with a call or a rejected reply, kept for explanations.
 #[derive(Clone, Debug)]
 pub(crate) struct CallRecord {
@@ -192,7 +203,7 @@ impl UsageScan {
         let finder = self.cache.usage.clone();
         let mut counted = (0, block.at.line_no);
         for (mut line, hit) in block.hits(&finder) {
-            if self.options.records {
+            if self.options.records || self.options.lines {
                 let start = (line.at.byte_offset - block.at.byte_offset) as usize;
                 counted.1 += memchr_iter(b'\n', &block.bytes[counted.0..start]).count() as u64;
                 counted.0 = start;
@@ -211,7 +222,7 @@ impl UsageScan {
 
     /// Scans the next line, for callers that need the outlines of all lines. `outline` is `None` if it has
     /// none; one reader must have read those of all lines. Returns the same calls as [`UsageScan::block`],
-    /// but neither records nor an account.
+    /// but neither records, lines nor an account.
     pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
         if !self.head.done {
             self.read_head(line.bytes);
@@ -228,7 +239,7 @@ impl UsageScan {
             && let Some((id, row)) = self.cache.outlined_replies.read(outline)
         {
             let key = api_id_key(id);
-            let place = self.add_row(key, row);
+            let place = self.add_row(key, row, line);
             self.add_tools(line, Some(outline), place, key);
             return;
         }
@@ -240,21 +251,25 @@ impl UsageScan {
         }
     }
 
-    /// Scans the next entry of a log that is in memory.
+    /// Exchanges the cache for that of another scan, so that logs that are in memory share one.
+    pub fn swap_cache(&mut self, cache: &mut ScanCache) {
+        std::mem::swap(&mut self.cache, cache);
+        self.cache.begin_log();
+    }
+
+    /// Scans the next entry of a log that is in memory. Finds the same calls as [`UsageScan::block`].
     pub fn entry(&mut self, entry: &Entry) {
         if !self.head.done {
             self.out.first_at = self.out.first_at.or_else(|| entry.timestamp());
             self.head.lines += 1;
             self.head.done = self.out.first_at.is_some() || self.head.lines >= HEAD_LINES;
         }
-        let is_reply = match entry.kind() {
-            Kind::Assistant => true,
-            Kind::Progress => entry.get(key::DATA).and_then(repeated_reply).is_some(),
-            _ => false,
-        };
-        if is_reply {
-            let line = LogLine { bytes: entry.as_bytes(), ending: entry.ending(), at: entry.at() };
-            self.add_line(LineValues::of(entry).classify(), &line, None);
+        if !matches!(entry.kind(), Kind::Assistant | Kind::Progress) {
+            return;
+        }
+        let line = LogLine { bytes: entry.as_bytes(), ending: entry.ending(), at: entry.at() };
+        if let Some(hit) = self.cache.usage.find(line.bytes) {
+            self.scan_line(&line, hit, None);
         }
     }
 
@@ -315,7 +330,7 @@ impl UsageScan {
                     cache.outlined_replies.learn(outline, &values, row);
                 }
                 let key = api_id_key(id);
-                let place = self.add_row(key, row);
+                let place = self.add_row(key, row, line);
                 self.add_tools(line, outline, place, key);
                 return;
             }
@@ -424,7 +439,7 @@ impl UsageScan {
                 | flag(reply.under_reported, UNDER_REPORTED)
                 | flag(reply.is_fork, IS_FORK),
         };
-        let place = self.add_row(key, row);
+        let place = self.add_row(key, row, line);
         self.record(line, &reply, place, row);
         for (n, (model, tokens)) in reply.figures.advisors.iter().enumerate() {
             let advice = CallRow {
@@ -434,7 +449,7 @@ impl UsageScan {
                 flags: row.flags & !(FAST | US),
                 ..row
             };
-            let place = self.add_row(key.step(n as u64), advice);
+            let place = self.add_row(key.step(n as u64), advice, line);
             self.record(line, &reply, place, advice);
         }
         self.add_tools(line, outline, place, key);
@@ -443,7 +458,7 @@ impl UsageScan {
 
     /// Adds a row, or merges it into the last one if both belong to the same call. The lines of a reply
     /// nearly always follow each other; the ledger merges those that do not.
-    fn add_row(&mut self, key: CallKey, row: CallRow) -> u32 {
+    fn add_row(&mut self, key: CallKey, row: CallRow, line: &LogLine<'_>) -> u32 {
         match self.out.rows.last_mut().filter(|(last, _)| *last == key) {
             Some((_, known)) => {
                 known.merge(&row, &self.out.names);
@@ -453,7 +468,13 @@ impl UsageScan {
                     known.flags = (known.flags & !IS_FORK) | (row.flags & IS_FORK);
                 }
             }
-            None => self.out.rows.push((key, row)),
+            None => {
+                if self.options.lines {
+                    let (row, line_no) = (self.out.rows.len() as u32, line.at.line_no);
+                    self.out.lines.push(CallLine { row, file: 0, line_no });
+                }
+                self.out.rows.push((key, row));
+            }
         }
         self.out.rows.len() as u32 - 1
     }

@@ -10,7 +10,7 @@
 //!    taken from their offsets ([`line_layout`]). If only its id, time and counts differ from an earlier
 //!    reply, everything else is copied from that reply's row ([`plain_reply`](crate::plain_reply)).
 //! 3. Any other line is skimmed from key to key, without its content (`LineValues::skim`).
-//! 4. A line that cannot be skimmed is parsed as an entry (`LineValues::of`), as are logs in memory.
+//! 4. A line that cannot be skimmed is parsed as an entry (`LineValues::of`).
 //!
 //! Ids that few lines need (request, session, uuid) are skimmed on demand (`RareValues::skim`).
 

@@ -1,7 +1,9 @@
 //! Spending: the cost of a session's calls, by line.
 
 use threadline_session::{Agent, AgentIndex, Session, SessionFamily};
-use threadline_usage::{CallLedger, LogSource, PriceBook, ScanOptions, ScannedLog, UsageScan, UsageTotals};
+use threadline_usage::{
+    CallLedger, LogSource, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan, UsageTotals,
+};
 
 /// The cost of the calls of a session and its sub-agents, each call counted once.
 ///
@@ -139,6 +141,7 @@ impl SpendingCounter {
     fn scan(&mut self, main: &Session, agents: &[Agent]) {
         let id = main.id().unwrap_or_default();
         let source = LogSource::session("", &id);
+        let mut cache = ScanCache::default();
         let logs = agents.iter().map(|agent| (Some(agent), &agent.session));
         for (i, (agent, session)) in std::iter::once((None, main)).chain(logs).enumerate() {
             if i == self.logs.len() {
@@ -146,11 +149,13 @@ impl SpendingCounter {
                     Some(agent) => source.clone().agent(&agent.id, agent.kind),
                     None => source.clone(),
                 };
-                let scan = UsageScan::new(source, ScanOptions { records: true, ..ScanOptions::default() });
+                let scan = UsageScan::new(source, ScanOptions { lines: true, ..ScanOptions::default() });
                 self.logs.push(CountedLog { scan, n_entries: 0 });
             }
             let log = &mut self.logs[i];
+            log.scan.swap_cache(&mut cache);
             session.entries().iter().skip(log.n_entries).for_each(|entry| log.scan.entry(entry));
+            log.scan.swap_cache(&mut cache);
             log.n_entries = session.entries().len();
         }
     }

@@ -207,6 +207,7 @@ pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, 
     let wants = ScanOptions {
         tools: args.by == GroupBy::Tool,
         records: args.explain,
+        lines: false,
         limits: args.blocks,
         accounts: args.reconcile,
     };

@@ -11,7 +11,7 @@ mod probe;
 mod window;
 
 use jiff::tz::TimeZone;
-use threadline_entry::{AgentKind, LineReader, OutlineReader};
+use threadline_entry::{AgentKind, ChunkReader, LineReader, OutlineReader};
 use threadline_testkit::log_of;
 use threadline_usage::{
     CallGroups, CallLedger, GroupBy, LogSource, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog,
@@ -19,7 +19,8 @@ use threadline_usage::{
 };
 
 /// All options.
-const ALL: ScanOptions = ScanOptions { tools: true, records: true, limits: true, accounts: true };
+const ALL: ScanOptions =
+    ScanOptions { tools: true, records: true, lines: true, limits: true, accounts: true };
 
 /// Scans one log, with the cache of an earlier scan.
 fn scan(source: LogSource, bytes: &[u8], wants: ScanOptions, cache: ScanCache) -> (ScannedLog, ScanCache) {
@@ -40,6 +41,25 @@ fn scan_lines(source: LogSource, bytes: &[u8], outlines: &mut OutlineReader) -> 
         outlines.read_block(&block, |line, outline| scan.line(line, outline));
     }
     scan.finish()
+}
+
+/// Asserts that a log has the same calls on the same lines if its entries are scanned.
+fn assert_same_entries(source: &LogSource, bytes: &[u8]) {
+    let lines = ScanOptions { lines: true, ..ScanOptions::default() };
+    let mut entries = UsageScan::new(source.clone(), lines);
+    entries.swap_cache(&mut ScanCache::default());
+    let mut chunks = ChunkReader::new(bytes);
+    while let Some(chunk) = chunks.next().unwrap() {
+        chunk.parse(|entry, _| entries.entry(&entry));
+    }
+    let book = PriceBook::embedded();
+    let located = |scanned: ScannedLog| -> Vec<(usize, u64, UsageTotals)> {
+        let mut ledger = CallLedger::default();
+        ledger.add(scanned);
+        ledger.finish().located_totals(&book).collect()
+    };
+    let (blocks, _) = scan(source.clone(), bytes, lines, ScanCache::default());
+    assert_eq!(located(entries.finish()), located(blocks));
 }
 
 /// Logs in memory: the source and bytes of each.
@@ -95,8 +115,9 @@ impl TestLogs {
     }
 
     /// Scans the logs four times: with all options, for calls and tools, for these line by line, and for the
-    /// calls only.
+    /// calls only. Asserts that the entries of each log have the same calls.
     fn read(&self) -> LogScans {
+        self.0.iter().for_each(|(source, bytes)| assert_same_entries(source, bytes));
         let tools = ScanOptions { tools: true, ..ScanOptions::default() };
         LogScans {
             all: self.calls(),
