@@ -1,6 +1,7 @@
 //! Secrets that were identified once by their context, and are then searched everywhere.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -71,27 +72,53 @@ impl KnownSecrets {
     /// Returns the known secrets in a text, in order, with their placeholders, also if they are encoded,
     /// escaped, coloured, in a hex dump, or broken over lines.
     pub fn find(&self, text: &str) -> Vec<(Range<usize>, PlaceholderId)> {
+        self.find_accepted(text, |_| true)
+    }
+
+    /// Returns the known secrets in a text, as [`KnownSecrets::find`] does, but only those that `accepts`
+    /// returns `true` for. The others take no memory.
+    pub fn find_accepted(
+        &self,
+        text: &str,
+        accepts: impl Fn(&Range<usize>) -> bool,
+    ) -> Vec<(Range<usize>, PlaceholderId)> {
+        let accepts = |range: &Range<usize>| {
+            text.is_char_boundary(range.start) && text.is_char_boundary(range.end) && accepts(range)
+        };
         let mut found = Vec::new();
-        self.scan(text.as_bytes(), MAX_DEPTH, &mut |range, name| found.push((range, name)));
+        self.scan(text.as_bytes(), MAX_DEPTH, &mut |range, name| {
+            if accepts(&range) {
+                found.push((range, name));
+            }
+        });
+        // Most copies are also found in other views of the text.
+        if !found.is_sorted_by_key(sort_key) {
+            found.sort_by_key(sort_key);
+        }
+        let n_plain = found.len();
+        let mut add = |range: Range<usize>, name| {
+            let plain = &found[..n_plain];
+            let longest = plain.get(plain.partition_point(|(plain, _)| plain.start < range.start));
+            let is_known =
+                longest.is_some_and(|(plain, _)| plain.start == range.start && plain.end >= range.end);
+            if !is_known && accepts(&range) {
+                found.push((range, name));
+            }
+        };
         deobfuscate::views(text, |view| {
-            self.scan(view.text.as_bytes(), MAX_DEPTH, &mut |range, name| {
-                found.push((view.origin(&range), name));
-            });
+            self.scan(view.text.as_bytes(), MAX_DEPTH, &mut |range, name| add(view.origin(&range), name));
         });
         deobfuscate::joined_lines(text, |view| {
             self.scan(view.text.as_bytes(), MAX_DEPTH, &mut |range, name| {
                 // The lines of a shorter secret may be ordinary words.
                 if range.len() >= MIN_UNBOUNDED {
-                    found.push((view.origin(&range), name));
+                    add(view.origin(&range), name);
                 }
             });
         });
         deobfuscate::hex_dumps(text, |dump| {
-            self.scan(&dump.bytes, MAX_DEPTH - 1, &mut |range, name| {
-                found.push((dump.origin(text, &range), name));
-            });
+            self.scan(&dump.bytes, MAX_DEPTH - 1, &mut |range, name| add(dump.origin(text, &range), name));
         });
-        found.retain(|(range, _)| text.is_char_boundary(range.start) && text.is_char_boundary(range.end));
         keep_first(&mut found);
         found
     }
@@ -180,9 +207,17 @@ impl KnownSecrets {
     }
 }
 
+/// The order of findings: the longest one at a position is first.
+fn sort_key((range, _): &(Range<usize>, PlaceholderId)) -> (usize, Reverse<usize>) {
+    (range.start, Reverse(range.end))
+}
+
 /// Sorts findings, and removes those that overlap an earlier one.
 fn keep_first(found: &mut Vec<(Range<usize>, PlaceholderId)>) {
-    found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    // Sorting needs memory.
+    if !found.is_sorted_by_key(sort_key) {
+        found.sort_by_key(sort_key);
+    }
     let mut end = 0;
     found.retain(|(range, _)| {
         let is_new = range.start >= end;

@@ -22,7 +22,8 @@ pub(crate) struct PieceSet {
     pieces: PieceList,
     /// The indexes of the texts, sorted by text.
     order: Vec<u32>,
-    /// For each of them, the position of the longest other text that it begins with, or [`NONE`].
+    /// For each of them, the position of the longest other text that it begins with, or [`NONE`]. Empty if
+    /// none begins with another.
     parents: Vec<u32>,
     filter: PrefixFilter,
     longest: usize,
@@ -51,9 +52,9 @@ impl PieceList {
 
     /// Adds another text, unless it is too short.
     pub(crate) fn push(&mut self, piece: &str, placeholder: PlaceholderId) {
-        if piece.len() >= MIN_PIECE {
-            self.indexes.push((self.secrets.len() + self.others.len()) as u32);
-            self.others.push(piece, placeholder);
+        let index = (self.secrets.len() + self.others.len()) as u32;
+        if piece.len() >= MIN_PIECE && self.others.push(piece, placeholder) {
+            self.indexes.push(index);
         }
     }
 
@@ -152,7 +153,8 @@ impl PieceSet {
         // Most texts have letters and digits only, so that both alphabets of base64 encode them alike.
         const PREFIXES_PER_PIECE: usize = 9;
         let mut filter = PrefixFilter::new(order.len() * PREFIXES_PER_PIECE);
-        let mut parents = Vec::with_capacity(order.len());
+        order.shrink_to_fit();
+        let mut parents = Vec::new();
         // The texts that the current one may begin with, each a beginning of the next.
         let mut open: Vec<usize> = Vec::new();
         for (position, index) in order.iter().enumerate() {
@@ -160,7 +162,10 @@ impl PieceSet {
             while open.last().is_some_and(|last| !piece.starts_with(pieces.piece(order[*last]))) {
                 open.pop();
             }
-            parents.push(open.last().map_or(NONE, |parent| *parent as u32));
+            if let Some(parent) = open.last() {
+                parents.resize(order.len(), NONE);
+                parents[position] = *parent as u32;
+            }
             open.push(position);
             each_prefix(piece.as_bytes(), |prefix| filter.insert(prefix));
         }
@@ -217,7 +222,8 @@ impl PieceSet {
         // The last text that is not greater, or one that it begins with.
         let mut number = low.checked_sub(1)?;
         while !bytes.starts_with(self.piece(number).as_bytes()) {
-            number = usize::try_from(self.parents[number]).ok().filter(|parent| *parent != NONE as usize)?;
+            number =
+                self.parents.get(number).filter(|parent| **parent != NONE).map(|parent| *parent as usize)?;
         }
         Some(number)
     }

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
 use std::fmt::{self, Write};
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
 use crate::known_secrets::KnownSecrets;
 use crate::rules::{MAX_ROUNDS, Rules, SecretMatch, SecretMatches};
@@ -37,17 +36,23 @@ pub struct PlaceholderId {
 }
 
 /// The placeholder of each secret.
+///
+/// Besides the secrets, it takes 4 to 8 bytes for each of them: a log may contain very many.
 #[derive(Default)]
 struct SecretTable {
     /// The secrets, which a [`KnownSecrets`] may share.
     first: Arc<SecretList>,
     /// The secrets that were added since.
     later: SecretList,
-    /// The index of the first secret with each hash.
-    by_hash: FxHashMap<u32, u32>,
-    /// The indexes of the others.
-    colliding: FxHashMap<Box<str>, u32>,
+    /// The index of each secret, at the slot of its hash or at the next one that was free, or [`FREE`].
+    slots: Vec<u32>,
+    /// Has a random key, so that no log contains secrets whose hashes are alike.
+    hasher: RandomState,
 }
+
+const FREE: u32 = u32::MAX;
+/// The minimum number of slots.
+const MIN_SLOTS: usize = 64;
 
 impl SecretTable {
     fn len(&self) -> usize {
@@ -62,29 +67,41 @@ impl SecretTable {
     }
 
     fn get(&self, secret: &str) -> Option<PlaceholderId> {
-        let (known, placeholder) = self.at(*self.by_hash.get(&hash(secret))?);
-        match known == secret {
-            true => Some(placeholder),
-            false => self.colliding.get(secret).map(|index| self.at(*index).1),
+        (!self.slots.is_empty())
+            .then(|| self.slots[self.slot(secret)])
+            .filter(|index| *index != FREE)
+            .map(|index| self.at(index).1)
+    }
+
+    /// Returns the slot of a secret, or the free one where it belongs.
+    fn slot(&self, secret: &str) -> usize {
+        let last = self.slots.len() - 1;
+        let mut slot = self.hasher.hash_one(secret) as usize & last;
+        while self.slots[slot] != FREE && self.at(self.slots[slot]).0 != secret {
+            slot = (slot + 1) & last;
         }
+        slot
     }
 
     /// Adds a secret that is not in the table.
     fn insert(&mut self, secret: &str, placeholder: PlaceholderId) {
-        let index = self.len() as u32;
-        match self.by_hash.entry(hash(secret)) {
-            Entry::Vacant(place) => _ = place.insert(index),
-            Entry::Occupied(_) => _ = self.colliding.insert(secret.into(), index),
+        // At most three quarters of the slots are used.
+        if (self.len() + 1) * 4 > self.slots.len() * 3 {
+            self.slots = vec![FREE; (self.slots.len() * 2).max(MIN_SLOTS)];
+            for index in 0..self.len() as u32 {
+                let slot = self.slot(self.at(index).0);
+                self.slots[slot] = index;
+            }
         }
-        match Arc::get_mut(&mut self.first).filter(|_| self.later.is_empty()) {
+        let (index, slot) = (self.len() as u32, self.slot(secret));
+        let is_added = match Arc::get_mut(&mut self.first).filter(|_| self.later.is_empty()) {
             Some(first) => first.push(secret, placeholder),
             None => self.later.push(secret, placeholder),
+        };
+        if is_added {
+            self.slots[slot] = index;
         }
     }
-}
-
-fn hash(secret: &str) -> u32 {
-    (FxBuildHasher.hash_one(secret) >> 32) as u32
 }
 
 /// A text with its secrets replaced.
@@ -149,6 +166,12 @@ impl<'r> Replacer<'r> {
         fmt::from_fn(move |f| write!(f, "[{kind}:{}]", id.number))
     }
 
+    /// Returns the length in bytes of the text of a placeholder.
+    pub fn length_of(&self, id: PlaceholderId) -> usize {
+        let n_digits = id.number.checked_ilog10().unwrap_or(0) as usize + 1;
+        self.kinds[id.kind as usize].len() + n_digits + "[:]".len()
+    }
+
     /// Returns the number of different secrets.
     pub fn len(&self) -> usize {
         self.secrets.len()
@@ -175,7 +198,10 @@ impl<'r> Replacer<'r> {
 
     /// Returns a searcher for all secrets replaced so far, which finds them without their context; `None` if
     /// there are none.
-    pub fn known(&self) -> Option<KnownSecrets> {
+    pub fn known(&mut self) -> Option<KnownSecrets> {
+        if let Some(first) = Arc::get_mut(&mut self.secrets.first) {
+            first.shrink_to_fit();
+        }
         let later = self.secrets.later.clone();
         KnownSecrets::new(Arc::clone(&self.secrets.first), later, self.kinds.clone())
     }
@@ -218,5 +244,43 @@ impl<'r> Replacer<'r> {
         }
         clean.push_str(&text[done..]);
         clean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{PlaceholderId, Replacer, SecretTable};
+    use crate::rules::{Rules, SecretMatch};
+
+    #[test]
+    fn the_length_of_a_placeholder_is_known() {
+        let rules = Rules::new();
+        let mut replacer = Replacer::new(&rules);
+        for number in 1..=1001 {
+            let found = SecretMatch { range: 0..8, kind: "password", description: "", is_personal: false };
+            let id = replacer.add(&found, &format!("secret {number}"));
+            assert_eq!(replacer.length_of(id), replacer.text_of(id).to_string().len());
+        }
+    }
+
+    #[test]
+    fn very_many_secrets_are_found_in_little_memory() {
+        let mut table = SecretTable::default();
+        let secret = |number: u32| format!("secret {number}");
+        let placeholder = |number: u32| PlaceholderId { kind: 0, number };
+        assert_eq!(table.get("secret 0"), None);
+        let mut shared = None;
+        for number in 0..10_000 {
+            assert_eq!(table.get(&secret(number)), None);
+            table.insert(&secret(number), placeholder(number));
+            if number == 5_000 {
+                shared = Some(Arc::clone(&table.first));
+            }
+        }
+        assert!((0..10_000).all(|number| table.get(&secret(number)) == Some(placeholder(number))));
+        assert_eq!((table.get("secret 10000"), table.len(), table.slots.len()), (None, 10_000, 1 << 14));
+        assert_eq!(shared.map(|shared| shared.len()), Some(5_001));
     }
 }

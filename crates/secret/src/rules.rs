@@ -55,6 +55,12 @@ impl<'r> SecretMatches<'r> {
         self.found.is_empty()
     }
 
+    /// Returns whether a range overlaps one of them.
+    pub fn overlaps(&self, range: &Range<usize>) -> bool {
+        let next = self.found.partition_point(|found| found.range().end <= range.start);
+        self.found.get(next).is_some_and(|found| found.start < range.end)
+    }
+
     /// Returns the findings.
     pub fn iter(&self) -> impl Iterator<Item = SecretMatch<'r>> {
         self.found.iter().map(|found| self.rules.labelled(found))
@@ -284,8 +290,13 @@ impl Rules {
     /// Finds everything in a text, as [`Rules::find`] does.
     pub fn matches(&self, text: &str) -> SecretMatches<'_> {
         let mut found = Vec::new();
-        self.collect(text, MAX_DEPTH, &mut found);
-        self.resolve_overlaps(text, found)
+        // After a replacement, very many findings may be placeholders, which are not kept.
+        self.collect(text, MAX_DEPTH, &mut |secret| {
+            if self.is_accepted(text, &secret) {
+                found.push(secret);
+            }
+        });
+        self.resolve_overlaps(found)
     }
 
     /// Finds everything in the value of a JSON member. The key may identify a value that is not recognized
@@ -336,20 +347,18 @@ impl Rules {
     }
 
     /// Finds everything in a text, plain and encoded, in no particular order.
-    fn collect(&self, text: &str, depth: usize, found: &mut Vec<FoundSecret>) {
+    fn collect(&self, text: &str, depth: usize, on_found: &mut dyn FnMut(FoundSecret)) {
         // Most strings of a log are shorter than any built-in finding.
         if text.len() >= SHORTEST || !self.custom.is_empty() {
-            self.scan(text, found);
+            self.scan(text, on_found);
         }
         if text.len() < SHORTEST || depth == 0 {
             return;
         }
         deobfuscate::views(text, |view| {
-            let mut inner = Vec::new();
-            self.scan(&view.text, &mut inner);
-            found.extend(inner.into_iter().map(|inner: FoundSecret| {
-                FoundSecret::new(inner.rank, view.origin(&inner.range()), inner.label)
-            }));
+            self.scan(&view.text, &mut |inner| {
+                on_found(FoundSecret::new(inner.rank, view.origin(&inner.range()), inner.label));
+            });
         });
         let mut keys = Vec::new();
         let on_run = |run: Range<usize>| {
@@ -363,28 +372,30 @@ impl Rules {
         };
         deobfuscate::encoded(text, on_run, |range, decoded| {
             let mut inner = Vec::new();
-            self.collect(decoded, depth - 1, &mut inner);
+            self.collect(decoded, depth - 1, &mut |secret| inner.push(secret));
             // The whole run is replaced, because the rest of it could still be decoded.
             let is_personal = |found: &FoundSecret| self.labelled(found).is_personal;
             let first = inner.into_iter().filter(|found| !is_personal(found)).min_by_key(|found| found.rank);
-            found.extend(first.map(|first| FoundSecret::new(0, range, first.label)));
+            first.into_iter().for_each(|first| on_found(FoundSecret::new(0, range.clone(), first.label)));
         });
-        found.append(&mut keys);
+        keys.into_iter().for_each(on_found);
     }
 
     /// Finds everything in a text without decoding it.
-    fn scan(&self, text: &str, found: &mut Vec<FoundSecret>) {
+    fn scan(&self, text: &str, on_found: &mut dyn FnMut(FoundSecret)) {
         for hit in self.automaton.find_overlapping_iter(text) {
             for what in &self.anchors[hit.pattern().as_usize()] {
-                self.check_at(*what, text, hit.range(), found);
+                self.check_at(*what, text, hit.range(), on_found);
             }
         }
-        phrase::find(text, |range| found.push(FoundSecret::new(1, range, SEED_PHRASE)));
+        phrase::find(text, |range| on_found(FoundSecret::new(1, range, SEED_PHRASE)));
         let labels = OTHER_LABELS.len() + FORMS.len() + SHAPES.len()..;
         for (own, label) in self.custom.iter().zip(labels) {
             for hit in own.pattern.captures_iter(text) {
                 let secret = hit.get(1).or_else(|| hit.get(0)).filter(|secret| !secret.is_empty());
-                found.extend(secret.map(|secret| FoundSecret::new(0, secret.range(), label as LabelNumber)));
+                if let Some(secret) = secret {
+                    on_found(FoundSecret::new(0, secret.range(), label as LabelNumber));
+                }
             }
         }
     }
@@ -424,13 +435,14 @@ impl Rules {
         for hit in self.automaton.find_overlapping_iter(text) {
             for what in &self.anchors[hit.pattern().as_usize()] {
                 if matches!(what, AnchorCheck::Form(..)) {
-                    self.check_at(*what, text, hit.range(), &mut found);
+                    self.check_at(*what, text, hit.range(), &mut |secret| found.push(secret));
                 }
             }
         }
+        found.retain(|secret| self.is_accepted(text, secret));
         let mut clean = String::new();
         let mut done = 0;
-        for secret in self.resolve_overlaps(text, found).iter() {
+        for secret in self.resolve_overlaps(found).iter() {
             clean.push_str(&text[done..secret.range.start]);
             clean.push_str(&format!("[secret:{}]", secret.kind));
             done = secret.range.end;
@@ -450,9 +462,15 @@ impl Rules {
         !self.matches(text).is_empty()
     }
 
-    fn check_at(&self, what: AnchorCheck, text: &str, at: Range<usize>, all: &mut Vec<FoundSecret>) {
+    fn check_at(
+        &self,
+        what: AnchorCheck,
+        text: &str,
+        at: Range<usize>,
+        on_found: &mut dyn FnMut(FoundSecret),
+    ) {
         let mut add =
-            |rank, range: Range<usize>, label: LabelNumber| all.push(FoundSecret::new(rank, range, label));
+            |rank, range: Range<usize>, label: LabelNumber| on_found(FoundSecret::new(rank, range, label));
         match what {
             AnchorCheck::Form(form, label) => {
                 let Some(end) = form.end(text.as_bytes(), at.start) else { return };
@@ -515,14 +533,16 @@ impl Rules {
             && (is_kind || self.kinds().contains(&kind))
     }
 
-    /// Resolves overlaps, preferring higher priority, then greater length. Drops exceptions and placeholders.
-    fn resolve_overlaps(&self, text: &str, mut found: Vec<FoundSecret>) -> SecretMatches<'_> {
-        found.retain(|found| {
-            let secret = &text[found.range()];
-            !is_placeholder(secret)
-                && !self.is_in_placeholder(text, &found.range())
-                && !self.allowed.iter().any(|allowed| allowed.accepts(secret))
-        });
+    /// Returns whether a finding is neither a placeholder nor an exception.
+    fn is_accepted(&self, text: &str, found: &FoundSecret) -> bool {
+        let secret = &text[found.range()];
+        !is_placeholder(secret)
+            && !self.is_in_placeholder(text, &found.range())
+            && !self.allowed.iter().any(|allowed| allowed.accepts(secret))
+    }
+
+    /// Resolves overlaps, preferring higher priority, then greater length.
+    fn resolve_overlaps(&self, mut found: Vec<FoundSecret>) -> SecretMatches<'_> {
         let has_overlap = |found: &[FoundSecret]| {
             found.windows(2).any(|pair| pair[0].range().end > pair[1].start || pair[0].start > pair[1].start)
         };

@@ -13,13 +13,20 @@ pub(crate) struct SecretList {
 }
 
 impl SecretList {
-    /// Adds a text.
-    pub(crate) fn push(&mut self, text: &str, placeholder: PlaceholderId) {
-        // All secrets together are shorter than 4 GiB.
-        let Ok(end) = u32::try_from(self.text.len() + text.len()) else { return };
+    /// Adds a text, and returns whether there was room: all texts together are shorter than 4 GiB.
+    pub(crate) fn push(&mut self, text: &str, placeholder: PlaceholderId) -> bool {
+        let Ok(end) = u32::try_from(self.text.len() + text.len()) else { return false };
         self.text.push_str(text);
         self.ends.push(end);
         self.placeholders.push(placeholder);
+        true
+    }
+
+    /// Frees the memory that further texts would need.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.text.shrink_to_fit();
+        self.ends.shrink_to_fit();
+        self.placeholders.shrink_to_fit();
     }
 
     pub(crate) fn len(&self) -> usize {
