@@ -426,12 +426,13 @@ impl<'s> EditDraft<'s> {
     pub fn entry(&self, entry_idx: EntryIndex) -> Cow<'_, Entry> {
         let line_edit = &self.line_edits[entry_idx];
         let source = &self.session.entries()[entry_idx];
-        let mut splices = match &line_edit.content {
+        let spliced: &[Splice] = match &line_edit.content {
             LineContent::Replaced(entry) => return Cow::Borrowed(&**entry),
-            LineContent::Spliced(splices) => splices.clone(),
+            LineContent::Spliced(splices) => splices,
             LineContent::Unchanged if line_edit.removed_blocks.is_empty() => return Cow::Borrowed(source),
-            LineContent::Unchanged => Vec::new(),
+            LineContent::Unchanged => &[],
         };
+        let mut removed = Vec::new();
         if let Some(content) = source
             .message()
             .and_then(|message| message.content())
@@ -439,14 +440,15 @@ impl<'s> EditDraft<'s> {
         {
             // Only objects are blocks.
             let mut block_idx = 0;
-            splices.extend(splice::delete_parts(source.text(), content.json(), |_, _, item| {
+            removed = splice::delete_parts(source.text(), content.json(), |_, _, item| {
                 let is_block = item.is_object();
                 block_idx += u32::from(is_block);
                 is_block && line_edit.removed_blocks.binary_search(&(block_idx - 1)).is_ok()
-            }));
+            });
         }
+        let mut splices: Vec<&Splice> = spliced.iter().chain(&removed).collect();
         let text = splice::apply(source.text(), &mut splices);
-        Cow::Owned(Entry::parse(text.as_bytes()).0)
+        Cow::Owned(Entry::parse_owned(text.into_bytes()).0)
     }
 
     /// Adds an operation on a side file.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use sha2::{Digest as _, Sha256};
@@ -431,10 +432,19 @@ impl<'s> EditPlan<'s> {
             _ if matches!(line.from(), ResultOrigin::Added(_)) => {}
             _ => self.rename.line(self, &entry, &mut splices),
         }
-        if splices.is_empty() {
-            out.extend(entry.as_bytes());
-        } else {
-            splice::apply_to(entry.text(), &mut splices, out);
+        match entry {
+            // The line may be as long as the log, so it is not copied.
+            Cow::Owned(entry) if out.is_empty() => {
+                let (text, range) = entry.shared_text();
+                drop(entry);
+                match Arc::try_unwrap(text).map(|text| (range.len() == text.len(), text)) {
+                    Ok((true, text)) => *out = splice::apply_in_place(text, &mut splices).into_bytes(),
+                    Ok((false, text)) => splice::apply_to(&text[range], &mut splices, out),
+                    Err(text) => splice::apply_to(&text[range], &mut splices, out),
+                }
+            }
+            entry if splices.is_empty() => out.extend(entry.as_bytes()),
+            entry => splice::apply_to(entry.text(), &mut splices, out),
         }
     }
 

@@ -13,9 +13,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 use threadline_entry::{
-    Ending, Entry, Json, Kind, Position, StringRole, decode, key, log_lines, parse_line, value, visit_strings,
+    Ending, Entry, Json, Kind, LogLine, Position, StringRole, decode, decode_into, key, log_lines,
+    parse_line, value, visit_strings,
 };
-use threadline_secret::{KnownSecrets, PlaceholderId, Replacer, Rules, SecretMatch, mask};
+use threadline_secret::{KnownSecrets, PlaceholderId, Replacer, Rules, SecretMatch, SecretMatches, mask};
 use threadline_session::Session;
 
 use crate::draft::EditDraft;
@@ -57,7 +58,19 @@ pub struct Redactor<'r> {
     clean_strings: FxHashSet<Box<str>>,
     /// The kinds, descriptions and keys of the secrets.
     shared_texts: FxHashSet<Arc<str>>,
+    /// The number of secrets that were returned, and of those beyond [`MAX_LISTED`].
+    n_listed: usize,
+    n_unlisted: usize,
+    /// Memory for the text of a string.
+    buffer: Vec<u8>,
 }
+
+/// The maximum size of the memory that is kept when the first pass is complete.
+const MAX_BUFFER: usize = 1 << 20;
+
+/// The maximum number of occurrences of secrets that are described. Further ones are replaced and counted: a
+/// description takes several times as much memory as a short secret.
+const MAX_LISTED: usize = 10_000;
 
 /// The length of the strings in `clean_strings`, and their number.
 const MAX_CLEAN_STRING: usize = 64;
@@ -83,10 +96,19 @@ impl<'r> Redactor<'r> {
             n_learnt: 0,
             clean_strings: FxHashSet::default(),
             shared_texts: FxHashSet::default(),
+            n_listed: 0,
+            n_unlisted: 0,
+            buffer: Vec::new(),
         }
     }
 
-    /// Learns the secrets in a session.
+    /// Returns the number of occurrences of secrets that were learnt, but not described, because there are
+    /// more than 10,000.
+    pub fn n_unlisted(&self) -> usize {
+        self.n_unlisted
+    }
+
+    /// Learns the secrets in a session, and describes the first 10,000 occurrences.
     pub fn learn(&mut self, session: &Session) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
         for entry in session.entries() {
@@ -155,7 +177,7 @@ impl<'r> Redactor<'r> {
             if is_clean && column.is_none() && !Rules::is_secret_name(text.key) {
                 return;
             }
-            let decoded = text.decoded();
+            let decoded = self.decoded(text.inner);
             match &mut column {
                 Some((key, object, lines)) if *key == text.key && *object == text.object => {
                     lines.push('\n');
@@ -171,6 +193,7 @@ impl<'r> Redactor<'r> {
                 }
             }
             let has_secret = self.learn_text(&decoded, at, text.key, hits.as_deref_mut());
+            self.reuse(decoded);
             if is_clean || has_secret || column.is_some() {
                 return;
             }
@@ -207,8 +230,14 @@ impl<'r> Redactor<'r> {
         for found in all.iter() {
             let secret = &text[found.range.clone()];
             match &mut hits {
-                Some(hits) => hits.push(self.masked(&found, secret, at, key)),
-                None => _ = self.replacer.add(&found, secret),
+                Some(hits) if self.n_listed < MAX_LISTED => {
+                    self.n_listed += 1;
+                    hits.push(self.masked(&found, secret, at, key));
+                }
+                hits => {
+                    self.n_unlisted += usize::from(hits.is_some());
+                    self.replacer.add(&found, secret);
+                }
             }
         }
         !all.is_empty()
@@ -252,6 +281,7 @@ impl<'r> Redactor<'r> {
 
     /// Returns the learnt secrets, to be searched for in other texts; `None` if there are none.
     pub fn into_known(mut self) -> Option<KnownSecrets> {
+        self.buffer = Vec::new();
         if self.has_learnt && self.n_learnt == self.replacer.len() {
             return self.learnt;
         }
@@ -291,48 +321,52 @@ impl<'r> Redactor<'r> {
 
     /// Returns a log to show: every secret is replaced, also in thinking, and each line stays on its line.
     /// `None` if it contains none. The result cannot be resumed.
+    ///
+    /// If the first pass is complete, the log must be one that was learnt.
     pub fn mask_log(&mut self, log: &[u8]) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        let mut changed = false;
+        // Without learnt secrets, lines of one object contain none.
+        let only_texts = self.has_learnt && self.replacer.is_empty();
+        let mut masked = MaskedLog { log, out: Vec::new(), done: 0 };
         for line in log_lines(log) {
-            // A line with several objects, or of no object, is one text.
-            let mut is_text = false;
-            parse_line(&line, |entry, _| is_text |= entry.shares_line() || entry.kind() == Kind::Bad);
+            let start = line.at.byte_offset as usize;
             let text = String::from_utf8_lossy(line.bytes);
-            let is_masked = if is_text {
-                let clean = self.text("", &text, false);
-                out.extend_from_slice(clean.as_deref().unwrap_or_default().as_bytes());
-                clean.is_some()
-            } else {
-                self.mask_line(&text, &mut out)
-            };
-            changed |= is_masked;
-            if !is_masked {
-                out.extend_from_slice(line.bytes);
+            let whole = start..start + line.bytes.len();
+            // A line with several objects, or of no object, is one text.
+            if !is_one_object(&line, &text) {
+                if let Some(clean) = self.text("", &text, false) {
+                    masked.replace(whole, clean.as_bytes());
+                }
+                continue;
             }
-            if line.ending == Ending::Newline {
-                out.push(b'\n');
+            if only_texts {
+                continue;
+            }
+            if let Cow::Borrowed(_) = text {
+                self.mask_line(&text, |range, new| {
+                    masked.replace(start + range.start..start + range.end, new.as_bytes());
+                });
+                continue;
+            }
+            // Offsets in text that is not UTF-8 differ from those in the log.
+            let mut splices = Vec::new();
+            self.mask_line(&text, |range, new| splices.push(Splice::new(range, new)));
+            if !splices.is_empty() {
+                masked.replace(whole, apply(&text, &mut splices).as_bytes());
             }
         }
-        changed.then_some(out)
+        masked.finish()
     }
 
-    /// Appends a line of JSON without its secrets. Appends nothing and returns `false` if it contains none.
-    fn mask_line(&mut self, line: &str, out: &mut Vec<u8>) -> bool {
-        let mut done = 0;
+    /// Calls `replace` with each string of a line of JSON that contains a secret, without its quotes, and with
+    /// the string to use instead.
+    fn mask_line(&mut self, line: &str, mut replace: impl FnMut(Range<usize>, String)) {
         visit_strings(line, |text| {
             if !matches!(text.role, StringRole::Id | StringRole::Opaque)
                 && let Some(new) = self.text(text.key, text.inner, true)
             {
-                out.extend_from_slice(&line.as_bytes()[done..text.range.start]);
-                out.extend_from_slice(new.as_bytes());
-                done = text.range.end;
+                replace(text.range, new);
             }
         });
-        if done > 0 {
-            out.extend_from_slice(&line.as_bytes()[done..]);
-        }
-        done > 0
     }
 
     /// Returns a file of any kind without its secrets; `None` if it contains none.
@@ -433,54 +467,91 @@ impl<'r> Redactor<'r> {
         let mut clean: Option<String> = None;
         for _ in 0..MAX_PASSES {
             let now = clean.as_deref().unwrap_or(text);
-            let decoded = if escaped { decode(now) } else { Cow::Borrowed(now) };
-            let edits = self.replacements(key, &decoded);
-            if edits.is_empty() {
+            let decoded = if escaped { self.decoded(now) } else { Cow::Borrowed(now) };
+            let next = self.replaced(key, now, &decoded);
+            self.reuse(decoded);
+            if next.is_none() {
                 break;
             }
-            let is_escaped = matches!(decoded, Cow::Owned(_));
-            drop(decoded);
-            let mut raw = RawOffsets::new(now);
-            let mut next = String::with_capacity(now.len());
-            let mut done = 0;
-            for (range, name) in edits {
-                let place = if is_escaped { raw.at(range.start)..raw.at(range.end) } else { range };
-                next.push_str(&now[done..place.start]);
-                let _ = write!(next, "{}", self.replacer.text_of(name));
-                done = place.end;
-            }
-            next.push_str(&now[done..]);
-            clean = Some(next);
+            clean = next;
+        }
+        if self.has_learnt && self.buffer.capacity() > MAX_BUFFER {
+            self.buffer = Vec::new();
         }
         clean
     }
 
-    /// Returns the replacements in a text, in order: matches of the rules, and learnt secrets.
-    fn replacements(&mut self, key: &str, text: &str) -> Vec<(Range<usize>, PlaceholderId)> {
-        let mut edits = Vec::new();
-        if !self.only_learnt {
-            let all = self.rules.matches_in_member(key, text);
-            edits.extend(all.iter().map(|found| {
-                let name = self.replacer.add(&found, &text[found.range.clone()]);
-                (found.range, name)
-            }));
+    /// Returns the text of a JSON string, in memory that [`Redactor::reuse`] takes back.
+    fn decoded<'t>(&mut self, inner: &'t str) -> Cow<'t, str> {
+        match inner.contains('\\') {
+            true => Cow::Owned(decode_into(inner, std::mem::take(&mut self.buffer))),
+            false => Cow::Borrowed(inner),
         }
-        let copies = self.learnt.as_ref().map(|known| known.find(text)).unwrap_or_default();
-        let n_found = edits.len();
-        let mut next = 0;
-        for (range, name) in copies {
-            while next < n_found && edits[next].0.end <= range.start {
-                next += 1;
+    }
+
+    /// Keeps the memory of a text for the next one: a log may consist of few long texts.
+    fn reuse(&mut self, text: Cow<'_, str>) {
+        if let Cow::Owned(text) = text {
+            self.buffer = text.into_bytes();
+        }
+    }
+
+    /// Returns the text `raw` without its secrets: matches of the rules, and learnt secrets. Returns `None`
+    /// if it contains none. `text` is the same text with its escapes decoded.
+    fn replaced(&mut self, key: &str, raw: &str, text: &str) -> Option<String> {
+        // All matches get their placeholders first, in order. They are looked up again below, because a list
+        // of them may take more memory than the text.
+        let found = (!self.only_learnt).then(|| self.rules.matches_in_member(key, text));
+        let found = found.filter(|found| !found.is_empty());
+        for found in found.iter().flat_map(SecretMatches::iter) {
+            self.replacer.add(&found, &text[found.range.clone()]);
+        }
+        let is_elsewhere = |range: &Range<usize>| found.as_ref().is_none_or(|found| !found.overlaps(range));
+        let copies = self.learnt.as_ref().map(|known| known.find_accepted(text, is_elsewhere));
+        let copies = copies.unwrap_or_default();
+        if found.is_none() && copies.is_empty() {
+            return None;
+        }
+        // Allocated once: growing step by step would need twice the memory.
+        let mut length = raw.len();
+        self.each_edit(text, found.as_ref(), &copies, |range, placeholder, replacer| {
+            length = (length + replacer.length_of(placeholder)).saturating_sub(range.len());
+        });
+        let mut next = String::with_capacity(length);
+        let mut offsets = (raw.len() != text.len()).then(|| RawOffsets::new(raw));
+        let mut done = 0;
+        self.each_edit(text, found.as_ref(), &copies, |range, placeholder, replacer| {
+            let place = match &mut offsets {
+                Some(raw) => raw.at(range.start)..raw.at(range.end),
+                None => range,
+            };
+            next.push_str(&raw[done..place.start]);
+            let _ = write!(next, "{}", replacer.text_of(placeholder));
+            done = place.end;
+        });
+        next.push_str(&raw[done..]);
+        Some(next)
+    }
+
+    /// Calls `visit` with the ranges of matches of the rules and of copies of learnt secrets, in order, and
+    /// with their placeholders.
+    fn each_edit(
+        &mut self,
+        text: &str,
+        found: Option<&SecretMatches<'_>>,
+        copies: &[(Range<usize>, PlaceholderId)],
+        mut visit: impl FnMut(Range<usize>, PlaceholderId, &Replacer<'_>),
+    ) {
+        let mut copies = copies.iter().cloned().peekable();
+        for found in found.into_iter().flat_map(SecretMatches::iter) {
+            while let Some((range, placeholder)) = copies.next_if(|(copy, _)| copy.start < found.range.start)
+            {
+                visit(range, placeholder, &self.replacer);
             }
-            // The rest of the matches ends after the beginning of the copy.
-            if next == n_found || edits[next].0.start >= range.end {
-                edits.push((range, name));
-            }
+            let placeholder = self.replacer.add(&found, &text[found.range.clone()]);
+            visit(found.range, placeholder, &self.replacer);
         }
-        if edits.len() > n_found {
-            edits.sort_unstable_by_key(|(range, _)| range.start);
-        }
-        edits
+        copies.for_each(|(range, placeholder)| visit(range, placeholder, &self.replacer));
     }
 }
 
@@ -509,6 +580,53 @@ struct LineRedaction {
     splices: Vec<Splice>,
     /// Whether a thinking block of its message contains a secret.
     has_secret_thinking: bool,
+}
+
+/// A log with some of its parts replaced.
+struct MaskedLog<'l> {
+    log: &'l [u8],
+    /// The result so far.
+    out: Vec<u8>,
+    /// The offset in the log up to which the result is complete.
+    done: usize,
+}
+
+impl MaskedLog<'_> {
+    /// Replaces a part that follows the one before.
+    ///
+    /// If the memory does not suffice, it grows by what is expected, not to twice the size: the log may
+    /// consist of one long text.
+    fn replace(&mut self, range: Range<usize>, new: &[u8]) {
+        let part = &self.log[self.done..range.start];
+        let n_added = part.len() + new.len();
+        if self.out.capacity() - self.out.len() < n_added {
+            let expected = n_added + self.log.len() - range.end;
+            self.out.reserve_exact(expected.max(self.out.len() / 8));
+        }
+        self.out.extend_from_slice(part);
+        self.out.extend_from_slice(new);
+        self.done = range.end;
+    }
+
+    /// Returns the result; `None` if nothing was replaced.
+    fn finish(mut self) -> Option<Vec<u8>> {
+        if self.done == 0 {
+            return None;
+        }
+        self.replace(self.log.len()..self.log.len(), b"");
+        Some(self.out)
+    }
+}
+
+/// Returns whether a line is one JSON object.
+fn is_one_object(line: &LogLine<'_>, text: &str) -> bool {
+    // Most lines are, and need no entry.
+    if text.starts_with('{') && u32::try_from(text.len()).is_ok() && Json::parse(text).is_some() {
+        return true;
+    }
+    let mut is_text = false;
+    parse_line(line, |entry, _| is_text |= entry.shares_line() || entry.kind() == Kind::Bad);
+    !is_text
 }
 
 /// Calls `visit` with each entry of a log.

@@ -1,5 +1,6 @@
 //! Splices: replacements of ranges in a line that leave every other byte unchanged.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 
 pub use threadline_entry::write::quote;
@@ -43,8 +44,8 @@ pub fn span(line: &str, piece: &str) -> Range<usize> {
 }
 
 /// Applies splices to a line. If two overlap, the one that starts first is applied.
-pub(crate) fn apply(line: &str, splices: &mut [Splice]) -> String {
-    let grown: usize = splices.iter().map(|splice| splice.text.len()).sum();
+pub(crate) fn apply<S: Borrow<Splice>>(line: &str, splices: &mut [S]) -> String {
+    let grown: usize = splices.iter().map(|splice| splice.borrow().text.len()).sum();
     let mut out = String::with_capacity(line.len() + grown);
     each_part(line, splices, |part| out.push_str(part));
     out
@@ -57,11 +58,35 @@ pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut Vec<u8>) {
     each_part(line, splices, |part| out.extend_from_slice(part.as_bytes()));
 }
 
-/// Passes the parts of a line with splices applied to `sink`, in order.
-fn each_part(line: &str, splices: &mut [Splice], mut sink: impl FnMut(&str)) {
+/// The maximum number of splices that are applied in place: each moves the rest of the line.
+const MAX_IN_PLACE: usize = 16;
+
+/// Applies splices to a line, in its own memory if they are few.
+pub(crate) fn apply_in_place(mut line: String, splices: &mut [Splice]) -> String {
+    if splices.len() > MAX_IN_PLACE {
+        return apply(&line, splices);
+    }
     splices.sort_by_key(|splice| (splice.start, splice.end));
     let mut copied = 0;
-    for splice in splices {
+    let mut applied: Vec<&Splice> = Vec::new();
+    for splice in splices.iter() {
+        if splice.range().start >= copied {
+            copied = splice.range().end;
+            applied.push(splice);
+        }
+    }
+    line.reserve_exact(applied.iter().map(|splice| splice.text.len()).sum());
+    for splice in applied.into_iter().rev() {
+        line.replace_range(splice.range(), &splice.text);
+    }
+    line
+}
+
+/// Passes the parts of a line with splices applied to `sink`, in order.
+fn each_part<S: Borrow<Splice>>(line: &str, splices: &mut [S], mut sink: impl FnMut(&str)) {
+    splices.sort_by_key(|splice| (splice.borrow().start, splice.borrow().end));
+    let mut copied = 0;
+    for splice in splices.iter().map(|splice| splice.borrow()) {
         let range = splice.range();
         if range.start < copied {
             continue;
@@ -143,6 +168,7 @@ mod tests {
                 let mut splices = delete_parts(line, json, |i, _, _| goes.contains(&i));
                 let result = apply(line, &mut splices);
                 assert_eq!(result, expected);
+                assert_eq!(apply_in_place(line.to_owned(), &mut splices), expected);
                 assert!(Json::parse(&result[1..]).is_some());
             }
         }
@@ -160,5 +186,18 @@ mod tests {
             assert_eq!(apply(entry.text(), &mut [splice]), expected);
         }
         assert!(set(&Entry::parse(b"torn {").0, "k", "1").is_none());
+    }
+
+    #[test]
+    fn few_and_many_splices_have_the_same_effect_in_place() {
+        let line: String = ('a'..='z').collect();
+        for (count, texts) in [(1, ["", "xyz"]), (16, ["-", ""]), (17, ["-", ""]), (25, ["long text", ""])] {
+            let splices: Vec<Splice> =
+                (0..count).map(|at| Splice::new(at..(at + at % 3).min(26), texts[at % 2])).rev().collect();
+            assert_eq!(
+                apply_in_place(line.clone(), &mut splices.clone()),
+                apply(&line, &mut splices.clone())
+            );
+        }
     }
 }

@@ -447,12 +447,19 @@ pub(crate) fn find_special(bytes: &[u8], mut at: usize) -> Option<usize> {
 
 /// Decodes the text between the quotes of a valid string.
 pub fn decode(inner: &str) -> Cow<'_, str> {
-    let bytes = inner.as_bytes();
-    if memchr(b'\\', bytes).is_none() {
+    if memchr(b'\\', inner.as_bytes()).is_none() {
         return Cow::Borrowed(inner);
     }
+    Cow::Owned(decode_into(inner, Vec::new()))
+}
+
+/// Decodes the text between the quotes of a valid string, in the memory of `buffer`. Its content is lost.
+pub fn decode_into(inner: &str, mut buffer: Vec<u8>) -> String {
+    let bytes = inner.as_bytes();
+    buffer.clear();
     // Decoded text is never longer than the input.
-    let mut out = Vec::with_capacity(bytes.len() + COPY_STEP);
+    buffer.reserve_exact(bytes.len() + COPY_STEP);
+    let mut out = buffer;
     let mut from = 0;
     let mut backslashes = BackslashFinder::new();
     let mut start = 0;
@@ -477,7 +484,7 @@ pub fn decode(inner: &str) -> Cow<'_, str> {
         start += looked_at;
     }
     out.extend_from_slice(&bytes[from..]);
-    Cow::Owned(into_string(out))
+    into_string(out)
 }
 
 /// The number of bytes that `copy` copies at once.

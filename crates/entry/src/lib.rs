@@ -46,7 +46,7 @@ pub use chunk::{BatchParser, Chunk, ChunkReader, parse_abridged};
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
 pub use json::{
-    DEPTH_LIMIT, Json, JsonItems, JsonKey, JsonKind, JsonMembers, NestedJson, check, decode,
+    DEPTH_LIMIT, Json, JsonItems, JsonKey, JsonKind, JsonMembers, NestedJson, check, decode, decode_into,
     has_lone_surrogate, replace_lone_surrogates,
 };
 pub use kind::Kind;
