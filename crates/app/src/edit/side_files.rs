@@ -148,8 +148,9 @@ fn side_copy(from: PathBuf, to: PathBuf) -> SideFileOp {
 pub(super) fn own_files(file: &SessionFile) -> Result<Vec<PathBuf>, AppError> {
     let mut files = file.side_dir().map_or_else(|| Ok(Vec::new()), |dir| files_below(&dir))?;
     // Older versions put sub-agents into the folder of the sessions.
+    let known: HashSet<PathBuf> = files.iter().cloned().collect();
     for agent in file.agents().found {
-        if !files.contains(&agent.path) {
+        if !known.contains(&agent.path) {
             let meta = meta_file(&agent.path);
             files.extend(is_file(&meta).then_some(meta));
             files.push(agent.path);
