@@ -77,6 +77,7 @@ struct SelectedLines {
 /// A line of a block that may identify a secret, and the words that it shares with the excerpts.
 struct SelectedLine {
     start: usize,
+    /// The line, with a newline.
     bytes: Vec<u8>,
     words: Vec<ProbeWord>,
 }
@@ -103,8 +104,11 @@ impl SelectedLines {
         }
         if is_new {
             self.n_lines += 1;
-            self.bytes.extend_from_slice(&line.bytes);
-            self.bytes.push(b'\n');
+            match self.bytes.is_empty() {
+                // The only line may have megabytes.
+                true => self.bytes = line.bytes,
+                false => self.bytes.extend_from_slice(&line.bytes),
+            }
         }
     }
 }
@@ -118,7 +122,7 @@ fn select(probe: &SecretProbe, bytes: &[u8]) -> Vec<SelectedLine> {
             Some(last) => last.words.extend(word),
             None => {
                 let (start, words) = (line.start, word.into_iter().collect());
-                lines.push(SelectedLine { start, bytes: bytes[line].to_vec(), words });
+                lines.push(SelectedLine { start, bytes: [&bytes[line], b"\n"].concat(), words });
             }
         }
     });

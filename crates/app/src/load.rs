@@ -28,7 +28,17 @@ pub struct LoadedSession {
     pub redacted: RedactionReport,
     /// Sub-agents that could not be read, or not completely. The session is complete without them.
     pub unread: Vec<AppError>,
-    mask: Option<SessionMask>,
+    stored_output: StoredOutput,
+}
+
+/// How tool output that was stored in separate files is read.
+#[derive(Debug)]
+enum StoredOutput {
+    AsStored,
+    Masked(SessionMask),
+    /// There was none when the session was loaded, so the known secrets were not kept: they may take as much
+    /// memory as the log.
+    None,
 }
 
 impl LoadedSession {
@@ -56,11 +66,11 @@ impl LoadedSession {
     /// Reads tool output that was stored in a separate file, like [`kept_output`], with secrets masked if the
     /// configuration required it.
     pub fn kept_output(&self, path: &str) -> Option<String> {
-        let text = kept_output(&self.file, path)?;
-        Some(match &self.mask {
-            Some(mask) => mask.text(&text).into_owned(),
-            None => text,
-        })
+        match &self.stored_output {
+            StoredOutput::AsStored => kept_output(&self.file, path),
+            StoredOutput::Masked(mask) => Some(mask.text(&kept_output(&self.file, path)?).into_owned()),
+            StoredOutput::None => None,
+        }
     }
 
     /// Returns the session if all of its sub-agents could be read.
@@ -214,7 +224,14 @@ pub fn load_unpriced(file: &SessionFile) -> Result<LoadedSession, AppError> {
     let (inside, _) = rayon::join(|| EmbeddedAgents::find(&main, &agents), || main.thread());
     let family = SessionFamily::with_embedded(main, agents, inside);
     let redacted = RedactionReport::default();
-    Ok(LoadedSession { file: file.clone(), family, spending: None, redacted, unread, mask: None })
+    Ok(LoadedSession {
+        file: file.clone(),
+        family,
+        spending: None,
+        redacted,
+        unread,
+        stored_output: StoredOutput::AsStored,
+    })
 }
 
 /// The logs of a session and its sub-agents, not joined yet.
@@ -223,7 +240,7 @@ struct ReadLogs {
     agents: Vec<Agent>,
     unread: Vec<AppError>,
     redacted: RedactionReport,
-    mask: Option<SessionMask>,
+    stored_output: StoredOutput,
 }
 
 impl ReadLogs {
@@ -231,7 +248,8 @@ impl ReadLogs {
         let main = read_lines(&file.path, &file.id, None, observer)?;
         let listing = file.agents();
         let mut unread: Vec<AppError> = listing.errors.into_iter().map(AppError::from).collect();
-        let mut agents = Vec::new();
+        // There may be very many.
+        let mut agents = Vec::with_capacity(listing.found.len());
         for file in &listing.found {
             let meta = file.read_meta().unwrap_or_else(|error| {
                 unread.push(error.into());
@@ -243,7 +261,13 @@ impl ReadLogs {
             }
         }
         observer.end_of_files();
-        Ok(Self { main, agents, unread, redacted: RedactionReport::default(), mask: None })
+        Ok(Self {
+            main,
+            agents,
+            unread,
+            redacted: RedactionReport::default(),
+            stored_output: StoredOutput::AsStored,
+        })
     }
 
     /// Reads the logs and masks their secrets. All logs are read first, because a secret that is recognised
@@ -269,7 +293,7 @@ impl ReadLogs {
         let (logs, redacted, mask) = redaction.logs(logs);
         let mut logs = logs.into_iter();
         let main = parse_bytes(&logs.next().unwrap_or_default(), &file.id, None, observer);
-        let mut agents = Vec::new();
+        let mut agents = Vec::with_capacity(files.len());
         for (agent_file, log) in files.iter().zip(logs) {
             let meta = agent_file.read_meta().unwrap_or_else(|error| {
                 unread.push(error.into());
@@ -281,12 +305,16 @@ impl ReadLogs {
             agents.push(agent);
         }
         observer.end_of_files();
-        Ok(Self { main, agents, unread, redacted, mask: Some(mask) })
+        let stored_output = match file.tool_results_dir() {
+            Some(_) => StoredOutput::Masked(mask),
+            None => StoredOutput::None,
+        };
+        Ok(Self { main, agents, unread, redacted, stored_output })
     }
 
     /// Joins the session with its sub-agents, and sums the costs of their calls.
     fn priced(self, file: &SessionFile, prices: &PriceBook) -> LoadedSession {
-        let Self { main, agents, unread, redacted, mask } = self;
+        let Self { main, agents, unread, redacted, stored_output } = self;
         let spend = || {
             // Every caller needs the conversation next; this computes and caches it.
             main.thread();
@@ -294,7 +322,14 @@ impl ReadLogs {
         };
         let (inside, spending) = rayon::join(|| EmbeddedAgents::find(&main, &agents), spend);
         let family = SessionFamily::with_embedded(main, agents, inside);
-        LoadedSession { file: file.clone(), family, spending: Some(spending), redacted, unread, mask }
+        LoadedSession {
+            file: file.clone(),
+            family,
+            spending: Some(spending),
+            redacted,
+            unread,
+            stored_output,
+        }
     }
 }
 

@@ -301,8 +301,8 @@ impl OutputStream {
     pub(crate) fn text(&mut self, text: &TermText) -> io::Result<()> {
         match &self.redaction {
             Some(redaction) => {
-                let masked = redaction.text(text.as_str()).into_owned();
-                self.write_bytes(masked.as_bytes())
+                let redaction = Arc::clone(redaction);
+                self.write_bytes(redaction.text(text.as_str()).as_bytes())
             }
             None => self.write_bytes(text.as_str().as_bytes()),
         }
