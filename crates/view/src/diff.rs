@@ -20,19 +20,21 @@ pub struct Hunk {
     pub new_start: u64,
     /// All lines, without their newlines.
     text: String,
-    lines: Vec<LineEnd>,
-    /// The changed ranges of all lines.
+    /// The end of each line in the text.
+    ends: Vec<u32>,
+    /// The consecutive lines of the same kind.
+    runs: Vec<LineRun>,
+    /// The changed ranges of all lines, and the index of the line of each.
     changed: Vec<Range<usize>>,
+    changed_lines: Vec<u32>,
 }
 
-/// The end of a line of a hunk.
+/// Consecutive lines of a hunk that were all kept, added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct LineEnd {
+struct LineRun {
+    /// The index of the first line.
+    start: u32,
     change: DiffChange,
-    /// The offset in the text.
-    text: u32,
-    /// The index in the changed ranges.
-    changed: u32,
 }
 
 /// One line of a hunk.
@@ -71,7 +73,8 @@ impl Hunk {
     /// Returns the numbers of added and removed lines of some hunks.
     pub fn counts(hunks: &[Self]) -> (usize, usize) {
         let count = |change: DiffChange| {
-            hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.change == change).count()
+            let runs = hunks.iter().flat_map(Self::runs);
+            runs.filter(|(_, of)| *of == change).map(|(lines, _)| lines.len()).sum()
         };
         (count(DiffChange::Added), count(DiffChange::Removed))
     }
@@ -92,78 +95,96 @@ impl Hunk {
 
     /// Returns the lines.
     pub fn lines(&self) -> impl Iterator<Item = DiffLine<'_>> {
-        (0..self.lines.len()).map(|i| self.line(i))
+        self.runs().flat_map(move |(lines, change)| lines.map(move |i| self.line(i, change)))
     }
 
-    fn line(&self, i: usize) -> DiffLine<'_> {
-        let end = self.lines[i];
-        let start = i.checked_sub(1).map_or((0, 0), |before| {
-            let before = self.lines[before];
-            (before.text as usize, before.changed as usize)
-        });
-        DiffLine {
-            change: end.change,
-            text: &self.text[start.0..end.text as usize],
-            changed: &self.changed[start.1..end.changed as usize],
+    /// Returns the ranges of consecutive lines of the same kind.
+    fn runs(&self) -> impl Iterator<Item = (Range<usize>, DiffChange)> {
+        self.runs.iter().enumerate().map(|(number, run)| {
+            let end = self.runs.get(number + 1).map_or(self.ends.len(), |next| next.start as usize);
+            (run.start as usize..end, run.change)
+        })
+    }
+
+    fn line(&self, i: usize, change: DiffChange) -> DiffLine<'_> {
+        let marks_before = |i: usize| self.changed_lines.partition_point(|line| (*line as usize) < i);
+        let changed = marks_before(i)..marks_before(i + 1);
+        DiffLine { change, text: self.text_of(i), changed: &self.changed[changed] }
+    }
+
+    /// Returns the text of a line.
+    fn text_of(&self, i: usize) -> &str {
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start as usize..self.ends[i] as usize]
+    }
+
+    /// Adds a run of lines that begins with the line at this index.
+    fn add_run(&mut self, start: usize, change: DiffChange) {
+        if self.runs.last().is_none_or(|last| last.change != change) {
+            self.runs.push(LineRun { start: start as u32, change });
         }
     }
 
     /// Creates a hunk, and marks the words that differ.
-    fn new<'l>(
+    fn new<'l>(starts: (u64, u64), lines: impl Iterator<Item = (DiffChange, Cow<'l, str>)>) -> Self {
+        Self::default().with_lines(starts, lines)
+    }
+
+    /// Adds the lines of an empty hunk, and marks the words that differ.
+    fn with_lines<'l>(
+        self,
         (old_start, new_start): (u64, u64),
         lines: impl Iterator<Item = (DiffChange, Cow<'l, str>)>,
     ) -> Self {
-        let mut hunk = Self { old_start, new_start, ..Self::default() };
+        let mut hunk = Self { old_start, new_start, ..self };
         for (change, text) in lines {
+            hunk.add_run(hunk.ends.len(), change);
             hunk.text.push_str(&text);
             // Lines of a log are shorter than 4 GiB.
-            hunk.lines.push(LineEnd { change, text: hunk.text.len() as u32, changed: 0 });
+            hunk.ends.push(hunk.text.len() as u32);
         }
         hunk.text.shrink_to_fit();
-        hunk.lines.shrink_to_fit();
+        hunk.ends.shrink_to_fit();
+        hunk.runs.shrink_to_fit();
         hunk.mark_words();
         hunk
     }
 
     /// Marks the words that differ within each pair of lines, where as many lines were added as removed.
     fn mark_words(&mut self) {
-        let run = |from: usize, change: DiffChange| {
-            self.lines[from..].iter().take_while(|line| line.change == change).count()
-        };
         let mut found: Vec<(usize, Range<usize>)> = Vec::new();
-        let mut at = 0;
-        while at < self.lines.len() {
-            let removed = run(at, DiffChange::Removed);
-            let added = run(at + removed, DiffChange::Added);
-            if removed == added && (1..=MAX_COMPARED_LINES).contains(&removed) {
-                for i in at..at + removed {
-                    let (old, new) = changed_words(self.line(i).text, self.line(i + removed).text);
+        let mut runs = self.runs().peekable();
+        while let Some((removed, change)) = runs.next() {
+            let added =
+                runs.peek().filter(|(_, next)| *next == DiffChange::Added).map(|(lines, _)| lines.len());
+            if change == DiffChange::Removed
+                && added == Some(removed.len())
+                && removed.len() <= MAX_COMPARED_LINES
+            {
+                for i in removed.clone() {
+                    let pair = i + removed.len();
+                    let (old, new) = changed_words(self.text_of(i), self.text_of(pair));
                     found.extend(old.into_iter().map(|range| (i, range)));
-                    found.extend(new.into_iter().map(|range| (i + removed, range)));
+                    found.extend(new.into_iter().map(|range| (pair, range)));
                 }
             }
-            at += (removed + added).max(1);
         }
+        drop(runs);
         found.sort_by_key(|(line, _)| *line);
-        let mut found = found.into_iter().peekable();
-        for (i, line) in self.lines.iter_mut().enumerate() {
-            while let Some((_, range)) = found.next_if(|(of, _)| *of == i) {
-                self.changed.push(range);
-            }
-            line.changed = self.changed.len() as u32;
+        for (line, range) in found {
+            self.changed.push(range);
+            self.changed_lines.push(line as u32);
         }
     }
 
     /// Appends the lines of another hunk.
     pub(crate) fn append(&mut self, other: &Self) {
-        let (text, changed) = (self.text.len() as u32, self.changed.len() as u32);
+        let (text, n_lines) = (self.text.len() as u32, self.ends.len());
         self.text.push_str(&other.text);
         self.changed.extend_from_slice(&other.changed);
-        self.lines.extend(other.lines.iter().map(|line| LineEnd {
-            change: line.change,
-            text: text + line.text,
-            changed: changed + line.changed,
-        }));
+        self.changed_lines.extend(other.changed_lines.iter().map(|line| line + n_lines as u32));
+        self.ends.extend(other.ends.iter().map(|end| text + end));
+        other.runs().for_each(|(lines, change)| self.add_run(n_lines + lines.start, change));
     }
 
     /// Converts a hunk of a structured patch that Claude Code logged.
@@ -406,8 +427,16 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
         _ => None,
     };
     if let Some((change, text)) = whole {
-        let lines = lines_of(text).map(|line| (change, Cow::Borrowed(line.trim_end_matches(['\n', '\r']))));
-        return vec![Hunk::new((1, 1), lines)];
+        let lines = || lines_of(text).map(|line| line.trim_end_matches(['\n', '\r']));
+        let (n_lines, length) =
+            lines().fold((0, 0), |(n_lines, length), line| (n_lines + 1, length + line.len()));
+        // Allocated once: growing step by step would need twice the memory.
+        let hunk = Hunk {
+            ends: Vec::with_capacity(n_lines),
+            text: String::with_capacity(length),
+            ..Hunk::default()
+        };
+        return vec![hunk.with_lines((1, 1), lines().map(|line| (change, Cow::Borrowed(line))))];
     }
     let diff = LineDiff::new(old, new);
     let hunk = |group: Vec<DiffOp>| {
@@ -506,7 +535,7 @@ mod tests {
             format!("same\n{}\nend", lines.collect::<Vec<_>>().join("\n"))
         };
         let hunks = hunks(&text(7), &text(13));
-        assert_eq!((hunks.len(), hunks[0].lines.len()), (1, 1 + 5999 + 5999 + 2));
+        assert_eq!((hunks.len(), hunks[0].lines().count()), (1, 1 + 5999 + 5999 + 2));
         assert_eq!(Hunk::counts(&hunks), (5999, 5999));
     }
 
@@ -588,5 +617,24 @@ mod tests {
             shown(&hunks("one\n", "completely different words\n")),
             "@@ -1 +1\n-one\n+completely different words\n"
         );
+    }
+
+    #[test]
+    fn lines_of_the_same_kind_share_their_kind() {
+        let new_file = hunks("", &"a\n".repeat(1000));
+        assert_eq!((new_file.len(), new_file[0].runs.len(), new_file[0].ends.len()), (1, 1, 1000));
+        assert_eq!(new_file[0].ends.capacity(), 1000);
+        assert_eq!(Hunk::counts(&new_file), (1000, 0));
+    }
+
+    #[test]
+    fn appended_hunks_keep_their_lines_and_marks() {
+        let first = hunks("one two three\nx\n", "one too three\nx\n").remove(0);
+        let second = hunks("a\nfour five six\n", "a\nfour fife six\n").remove(0);
+        let mut joined = first.clone();
+        joined.append(&second);
+        assert!(joined.lines().eq(first.lines().chain(second.lines())));
+        assert_eq!(joined.lines().filter(|line| !line.changed.is_empty()).count(), 4);
+        assert_eq!(Hunk::counts(&[joined]), (2, 2));
     }
 }

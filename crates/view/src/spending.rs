@@ -66,9 +66,16 @@ impl Spending {
 
     /// Adds up the calls of a session and of its sub-agents with logs, before they are joined to a family.
     pub fn of_logs(main: &Session, agents: &[Agent], book: &PriceBook) -> Self {
-        let mut counter = SpendingCounter::default();
-        counter.scan(main, agents);
-        Self::new(counter.logs.into_iter().map(|log| log.scan.finish()), book)
+        let mut cache = ScanCache::default();
+        // All logs share the cache: there may be very many short ones.
+        let logs = sources(main, agents).map(|(source, session)| {
+            let mut scan = UsageScan::with_cache(source, SCAN_OPTIONS, std::mem::take(&mut cache));
+            session.entries().iter().for_each(|entry| scan.entry(entry));
+            let (log, used) = scan.finish_with_cache();
+            cache = used;
+            log
+        });
+        Self::new(logs, book)
     }
 
     fn new(logs: impl Iterator<Item = ScannedLog>, book: &PriceBook) -> Self {
@@ -123,6 +130,20 @@ pub struct SpendingCounter {
     logs: Vec<CountedLog>,
 }
 
+/// Calls are kept with their first lines.
+const SCAN_OPTIONS: ScanOptions =
+    ScanOptions { tools: false, records: false, lines: true, limits: false, accounts: false };
+
+/// Returns the log of a session and those of its sub-agents, with their descriptions.
+fn sources<'s>(main: &'s Session, agents: &'s [Agent]) -> impl Iterator<Item = (LogSource, &'s Session)> {
+    let source = LogSource::session("", &main.id().unwrap_or_default());
+    let of_agent = {
+        let source = source.clone();
+        move |agent: &'s Agent| (source.clone().agent(&agent.id, agent.kind), &agent.session)
+    };
+    std::iter::once((source, main)).chain(agents.iter().map(of_agent))
+}
+
 struct CountedLog {
     scan: UsageScan,
     /// Number of entries that were read.
@@ -139,18 +160,10 @@ impl SpendingCounter {
     }
 
     fn scan(&mut self, main: &Session, agents: &[Agent]) {
-        let id = main.id().unwrap_or_default();
-        let source = LogSource::session("", &id);
         let mut cache = ScanCache::default();
-        let logs = agents.iter().map(|agent| (Some(agent), &agent.session));
-        for (i, (agent, session)) in std::iter::once((None, main)).chain(logs).enumerate() {
+        for (i, (source, session)) in sources(main, agents).enumerate() {
             if i == self.logs.len() {
-                let source = match agent {
-                    Some(agent) => source.clone().agent(&agent.id, agent.kind),
-                    None => source.clone(),
-                };
-                let scan = UsageScan::new(source, ScanOptions { lines: true, ..ScanOptions::default() });
-                self.logs.push(CountedLog { scan, n_entries: 0 });
+                self.logs.push(CountedLog { scan: UsageScan::new(source, SCAN_OPTIONS), n_entries: 0 });
             }
             let log = &mut self.logs[i];
             log.scan.swap_cache(&mut cache);
