@@ -12,6 +12,8 @@ pub struct Markup(String);
 
 /// Memory for a text of more bytes is reserved at once.
 const LONG_TEXT: usize = 1 << 20;
+/// Memory in bytes for what follows a long text.
+const SPACE_AFTER_LONG_TEXT: usize = 4 << 10;
 
 impl Markup {
     /// Creates empty markup.
@@ -33,9 +35,10 @@ impl Markup {
     /// Adds escaped text.
     pub fn text(&mut self, text: &str) -> &mut Self {
         if text.len() > LONG_TEXT {
-            // Allocated once: growing step by step would need twice the memory.
+            // Allocated once: growing step by step would need twice the memory, also for the end of an
+            // element.
             let n_special = text.bytes().filter(|byte| MAY_NEED_ESCAPE[usize::from(*byte)]).count();
-            self.0.reserve_exact(text.len() + 4 * n_special);
+            self.0.reserve_exact(text.len() + 4 * n_special + SPACE_AFTER_LONG_TEXT);
         }
         escape(text, &mut self.0);
         self

@@ -13,7 +13,7 @@ use crate::visible;
 ///
 /// The sequences modify `base` and stay in effect across lines. Tabs become spaces, and all other control
 /// sequences are made visible.
-pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&StyledText)) {
+pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(StyledText)) {
     let mut line = StyledText::default();
     let mut style = base;
     for part in output_parts(text) {
@@ -26,15 +26,14 @@ pub(crate) fn each_line(text: &str, base: Style, mut visit: impl FnMut(&StyledTe
                     };
                     line.push(style, &without_tabs(visible(piece)));
                     if ends {
-                        visit(&line);
-                        line = StyledText::default();
+                        visit(std::mem::take(&mut line));
                     }
                 }
             }
             OutputPart::Colours(codes) => style = apply(style, base, codes),
         }
     }
-    visit(&line);
+    visit(line);
 }
 
 /// Returns the text without colour sequences and trailing carriage returns, and with tabs as spaces. Other
@@ -103,7 +102,7 @@ mod tests {
     fn colours_are_kept_and_other_sequences_are_made_visible() {
         let text = "\u{1b}[1;31merror\u{1b}[0m: \u{1b}[38;5;12mx\u{1b}[39m\u{1b}[2J\u{1b}]0;t\u{7}";
         let mut lines = Vec::new();
-        each_line(text, Style::new(), |line| lines.push(line.clone()));
+        each_line(text, Style::new(), |line| lines.push(line));
         let [styled] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!(
             styled.paint(TermPage { width: None, color: false, links: false, whole_lines: false }).as_str(),

@@ -172,11 +172,11 @@ fn command_lines(card: &CommandCard, page: TermPage, indent: usize, emit: &mut d
     // A command of one line is the subject of the call, unless it is too long.
     if card.command.len() > MAX_SUBJECT || card.command.lines().nth(1).is_some() {
         let command = card.command.trim_end();
-        each_line(command, TextLabel::Code.style(), |line| line.wrap_each(page, room, &mut *emit));
+        each_line(command, TextLabel::Code.style(), |line| line.into_lines(page, room, &mut *emit));
     }
     for (text, label) in [(&card.output, TextLabel::Dim), (&card.errors, TextLabel::Warning)] {
         if !text.trim().is_empty() {
-            each_line(text.trim_end(), label.style(), |line| line.wrap_each(page, room, &mut *emit));
+            each_line(text.trim_end(), label.style(), |line| line.into_lines(page, room, &mut *emit));
         }
     }
     if let Some(path) = &card.kept_at {

@@ -66,6 +66,18 @@ impl StyledText {
         out
     }
 
+    /// Passes the text as lines to `emit`, like [`StyledText::wrap_each`]. A text that is not wrapped, which
+    /// may be very long, is not copied.
+    pub(crate) fn into_lines(self, page: TermPage, width: usize, mut emit: impl FnMut(TermText)) {
+        let is_plain = !page.color && !page.links;
+        if width != usize::MAX || !is_plain || self.runs.iter().any(|run| run.text.contains('\n')) {
+            return self.wrap_each(page, width, emit);
+        }
+        let mut out = TermText::new();
+        self.runs.into_iter().for_each(|run| out.push(run.text));
+        emit(out);
+    }
+
     /// Renders the text as lines of at most `width` columns.
     ///
     /// Breaks at newlines and, if possible, at spaces. A space at a break may end the line but is not

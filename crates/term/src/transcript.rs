@@ -292,11 +292,18 @@ impl<'a> TermWriter<'a> {
             Some(label) => self.page.paint(label, text),
             None => text.into(),
         };
-        // A line may have megabytes, so it is not copied for the indent.
+        // A line may have megabytes, so it is not copied for the indent, nor for the newline.
         let text = text.without_tabs().trim_end();
         if !text.is_empty() {
+            let is_long = text.len() >= BUFFER_SIZE;
             self.out.push(" ".repeat(indent));
+            if is_long {
+                self.flush();
+            }
             self.out.push(text);
+            if is_long {
+                self.flush();
+            }
         }
         self.out.push("\n");
         if self.out.len() >= BUFFER_SIZE {

@@ -187,10 +187,10 @@ impl TermWriter<'_> {
             let text = text.trim_matches(['\n', '\r']).trim_end();
             let (page, mut count) = (self.page, 0_usize);
             each_line(text, TextLabel::Dim.style(), |line| {
-                line.wrap_each(page, page.line_width(indent + 2), |line| {
+                line.into_lines(page, page.line_width(indent + 2), |line| {
                     count += 1;
                     if count <= limit {
-                        self.line(indent + 2, None, &line);
+                        self.line(indent + 2, None, line);
                     }
                 });
             });
@@ -254,7 +254,7 @@ impl TermWriter<'_> {
         let gap = if subject.is_empty() { "" } else { "  " };
         self.line(indent, None, text!("{mark} {name}{gap}{subject}  {about}"));
         if self.style.level >= DetailLevel::Full {
-            card_lines(call, self.page, indent + 4, &mut |line| self.line(indent + 4, None, &line));
+            card_lines(call, self.page, indent + 4, &mut |line| self.line(indent + 4, None, line));
         }
         let whole = self.style.level >= DetailLevel::Full;
         // The card of a command contains its output.
