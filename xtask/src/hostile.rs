@@ -127,6 +127,7 @@ static SHAPES: &[HostileShape] = &[
     shape("code", 300_000, |n| exchange(&format!("```rust\n{}```", "let a = 1;\n".repeat(n)))),
     shape("a long diff", 100_000, diff),
     shape("one command of short words", 1_000_000, |n| tool("Bash", json!({"command": "a ".repeat(n)}))),
+    shape("one command of one word", 4_000_000, |n| tool("Bash", json!({"command": "x".repeat(n)}))),
     shape("a command of short lines", 500_000, |n| tool("Bash", json!({"command": "ls\n".repeat(n)}))),
     shape("a call of many short edits", 50_000, |n| {
         let edits = vec![json!({"old_string": "a", "new_string": "b"}); n];
@@ -162,6 +163,10 @@ static SHAPES: &[HostileShape] = &[
     shape("different passwords", 100_000, |n| {
         result_text(&(0..n).map(|idx| format!("password={}\n", letters(idx, 12))).collect::<String>())
     }),
+    shape("one password, many times", 200_000, |n| {
+        let password = letters(1, 12);
+        result_text(&format!("password={password}\n{}", format!("{password}\n").repeat(n)))
+    }),
     shape("a long turn with an open call", 20_000, |n| {
         let first = [user(0, None, json!("x")), reply(1, Some(0), 1, json!([call("t1")]))];
         let more = (2..n).map(|idx| reply(idx, Some(idx - 1), idx, words(&"weft ".repeat(100))));
@@ -180,7 +185,13 @@ static SHAPES: &[HostileShape] = &[
         vec![user(0, None, json!("x")), reply(1, Some(0), 1, call), user(2, Some(1), answer("t1", "ok"))]
     }),
     shape("sub-agents inside the log", 10_000, inline_agents),
-    HostileShape { name: "sub-agents", units: 500, make: agent_calls, agents: agent_logs },
+    HostileShape { name: "sub-agents", units: 500, make: agent_calls, agents: |n| agent_logs(n, 20) },
+    HostileShape {
+        name: "sub-agents of two lines",
+        units: 2_500,
+        make: agent_calls,
+        agents: |n| agent_logs(n, 2),
+    },
     HostileShape {
         name: "sub-agents in sub-agents",
         units: 500,
@@ -759,13 +770,14 @@ fn of_agent(number: usize, mut lines: Vec<Value>) -> Vec<Value> {
     lines
 }
 
-/// The log of each sub-agent of [`agent_calls`].
-fn agent_logs(n: usize) -> Vec<Vec<Value>> {
+/// The log of each sub-agent of [`agent_calls`], of so many lines.
+fn agent_logs(n: usize, n_lines: usize) -> Vec<Vec<Value>> {
     let log = |number: usize| {
         let base = 1_000_000 + number * 20;
         let mut lines = vec![user(base, None, json!(format!("look at {number}")))];
         lines.extend(
-            (1..20).map(|idx| reply(base + idx, Some(base + idx - 1), base + idx, words("warp and weft"))),
+            (1..n_lines)
+                .map(|idx| reply(base + idx, Some(base + idx - 1), base + idx, words("warp and weft"))),
         );
         of_agent(number, lines)
     };
