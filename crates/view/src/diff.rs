@@ -238,6 +238,9 @@ fn lines_of(text: &str) -> impl Iterator<Item = &str> {
 /// be too slow if they have little in common.
 const MAX_LINE_PAIRS: usize = 2000 * 2000;
 
+/// Follows a last line without a newline in a unified diff.
+const NO_NEWLINE: &str = "\n\\ No newline at end of file\n";
+
 /// Two texts as lines, and the operations that turn one into the other.
 struct LineDiff<'t> {
     old: Vec<&'t str>,
@@ -309,7 +312,7 @@ impl<'t> LineDiff<'t> {
                 });
                 out.push_str(line);
                 if !line.ends_with(['\n', '\r']) {
-                    out.push_str("\n\\ No newline at end of file\n");
+                    out.push_str(NO_NEWLINE);
                 }
             }
         }
@@ -402,8 +405,12 @@ fn anchors(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
 /// Returns the changes between two texts as a unified diff, with the names of both files above it; nothing if
 /// no line changed.
 pub fn unified(old: &str, new: &str, (from, to): (&str, &str)) -> String {
-    let diff = LineDiff::new(old, new);
     let mut out = format!("--- {from}\n+++ {to}\n");
+    if let Some((change, text)) = whole_file(old, new) {
+        write_whole_file(change, text, &mut out);
+        return out;
+    }
+    let diff = LineDiff::new(old, new);
     let header = out.len();
     diff.write_unified(&mut out);
     if out.len() == header { String::new() } else { out }
@@ -417,16 +424,38 @@ pub fn line_counts(old: &str, new: &str) -> (usize, usize) {
         .fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len()))
 }
 
-/// The hunks between two texts, with three lines around each.
-pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
-    // A new or deleted file may have very many short lines, which take far more memory when they are
-    // compared.
-    let whole = match (old.is_empty(), new.is_empty()) {
+/// Returns the text of a new or deleted file. It may have very many short lines, which take far more memory
+/// when they are compared.
+fn whole_file<'t>(old: &'t str, new: &'t str) -> Option<(DiffChange, &'t str)> {
+    match (old.is_empty(), new.is_empty()) {
         (true, false) => Some((DiffChange::Added, new)),
         (false, true) => Some((DiffChange::Removed, old)),
         _ => None,
+    }
+}
+
+/// Writes all lines of a new or deleted file as [`LineDiff::write_unified`] does.
+fn write_whole_file(change: DiffChange, text: &str, out: &mut String) {
+    let n_lines = lines_of(text).count();
+    out.reserve_exact(text.len() + n_lines + 128);
+    let range = if n_lines == 1 { "1".to_owned() } else { format!("1,{n_lines}") };
+    let (ranges, sign) = match change {
+        DiffChange::Removed => (format!("-{range} +0,0"), '-'),
+        _ => (format!("-0,0 +{range}"), '+'),
     };
-    if let Some((change, text)) = whole {
+    let _ = writeln!(out, "@@ {ranges} @@");
+    for line in lines_of(text) {
+        out.push(sign);
+        out.push_str(line);
+    }
+    if !text.ends_with(['\n', '\r']) {
+        out.push_str(NO_NEWLINE);
+    }
+}
+
+/// The hunks between two texts, with three lines around each.
+pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+    if let Some((change, text)) = whole_file(old, new) {
         let lines = || lines_of(text).map(|line| line.trim_end_matches(['\n', '\r']));
         let (n_lines, length) =
             lines().fold((0, 0), |(n_lines, length), line| (n_lines + 1, length + line.len()));
@@ -636,5 +665,17 @@ mod tests {
         assert!(joined.lines().eq(first.lines().chain(second.lines())));
         assert_eq!(joined.lines().filter(|line| !line.changed.is_empty()).count(), 4);
         assert_eq!(Hunk::counts(&[joined]), (2, 2));
+    }
+
+    #[test]
+    fn the_patch_of_a_whole_file_is_that_of_the_comparison() {
+        for text in ["a", "a\n", "a\nb", "a\nb\n", "\n", "a\r\nb\r", "é\n\n\nz"] {
+            for (old, new) in [("", text), (text, "")] {
+                let mut compared = "--- x\n+++ y\n".to_owned();
+                LineDiff::new(old, new).write_unified(&mut compared);
+                assert_eq!(unified(old, new, ("x", "y")), compared);
+            }
+        }
+        assert_eq!(unified("", "", ("x", "y")), "");
     }
 }
