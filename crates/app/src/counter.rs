@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::tz::TimeZone;
+use rayon::prelude::*;
 use threadline_entry::{BatchParser, Entry, Finding, LineBlock, LineOutline, LogLine, SkippedLine, abridge};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
@@ -228,7 +229,8 @@ impl Worker {
             }
         }
         let calls = ledger.finish();
-        let counts = |_, log: &LogFile| Some(&self.cache.get(&log.path)?.result.as_ref().ok()?.counts);
+        let cache = &self.cache;
+        let counts = |_, log: &LogFile| Some(&cache.get(&log.path)?.result.as_ref().ok()?.counts);
         let by_session = figures_by_session(sessions, &counts, &calls, &self.prices, &self.zone);
         let figures = SessionFigures { calls, by_session, unread, n_pending, logs };
         *lock(&self.published.figures) = Arc::new(figures);
@@ -241,13 +243,47 @@ impl Worker {
 /// log, given its number among the logs of all sessions; `None` if it could not be read.
 pub(crate) fn figures_by_session<'c>(
     sessions: &[SessionLogs],
-    counts: &dyn Fn(usize, &LogFile) -> Option<&'c LogCounts>,
+    counts: &(dyn Fn(usize, &LogFile) -> Option<&'c LogCounts> + Sync),
     calls: &ModelCalls,
     prices: &PriceBook,
     zone: &TimeZone,
 ) -> HashMap<String, SessionCardFigures> {
+    let by = (GroupBy::Session, GroupBy::Model);
+    let ((groups, billed_tools), (mut all, unbilled_tools)) = rayon::join(
+        || rayon::join(|| CallGroups::nested(calls, by, prices, zone, |_| true), || calls.tools_by_session()),
+        || tallies_by_session(sessions, counts),
+    );
+    for (group, models) in groups {
+        let CallGroupKey::Session { session, .. } = group.key else { continue };
+        let Some(figures) = all.get_mut(&session) else { continue };
+        figures.totals = group.totals;
+        let names = models.groups.into_iter().filter_map(|group| match group.key {
+            CallGroupKey::Model(name) => Some(name),
+            _ => None,
+        });
+        figures.models = names.collect();
+    }
+    all.par_iter_mut().for_each(|(id, figures)| {
+        let billed = billed_tools.get(&**id).into_iter().flatten();
+        let mut tools: HashMap<&str, u64> = billed.map(|(name, count)| (*name, *count)).collect();
+        let unbilled = unbilled_tools.get(&**id).into_iter().flatten().copied().flatten();
+        unbilled.for_each(|(name, count)| *tools.entry(name).or_default() += count);
+        figures.tools = tools.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+        figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    });
+    all
+}
+
+/// The tools that logs count themselves, of each log of a session.
+type UnbilledTools<'c> = Vec<&'c BTreeMap<String, u64>>;
+
+/// Returns the tally of each session with a readable log, and the tools that its logs count themselves.
+fn tallies_by_session<'s, 'c>(
+    sessions: &'s [SessionLogs],
+    counts: &(dyn Fn(usize, &LogFile) -> Option<&'c LogCounts> + Sync),
+) -> (HashMap<String, SessionCardFigures>, HashMap<&'s str, UnbilledTools<'c>>) {
     let mut all: HashMap<String, SessionCardFigures> = HashMap::with_capacity(sessions.len());
-    let mut unbilled_tools: HashMap<&str, Vec<&BTreeMap<String, u64>>> = HashMap::new();
+    let mut unbilled_tools: HashMap<&str, UnbilledTools<'c>> = HashMap::new();
     let mut numbers = 0..;
     for session in sessions {
         let mut next = |log: &LogFile| counts(numbers.next()?, log);
@@ -267,27 +303,7 @@ pub(crate) fn figures_by_session<'c>(
             SessionCardFigures { tally, ..SessionCardFigures::default() },
         );
     }
-    let by = (GroupBy::Session, GroupBy::Model);
-    let (groups, mut billed) =
-        rayon::join(|| CallGroups::nested(calls, by, prices, zone, |_| true), || calls.tools_by_session());
-    for (group, models) in groups {
-        let CallGroupKey::Session { session, .. } = group.key else { continue };
-        let Some(figures) = all.get_mut(&session) else { continue };
-        figures.totals = group.totals;
-        let names = models.groups.into_iter().filter_map(|group| match group.key {
-            CallGroupKey::Model(name) => Some(name),
-            _ => None,
-        });
-        figures.models = names.collect();
-    }
-    for (id, figures) in &mut all {
-        let mut tools = billed.remove(&**id).unwrap_or_default();
-        let unbilled = unbilled_tools.remove(&**id).into_iter().flatten().flatten();
-        unbilled.for_each(|(name, count)| *tools.entry(name).or_default() += count);
-        figures.tools = tools.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-        figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    }
-    all
+    (all, unbilled_tools)
 }
 
 /// Reads logs in up to `n_threads` threads of its own, so that the other cores are free for requests.

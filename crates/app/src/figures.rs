@@ -14,10 +14,10 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
-use rayon::prelude::*;
 use threadline_store::{LogFile, SessionLogs, SessionPreview, read_text_file, replace_own_file};
 use threadline_usage::{CallLedger, Money, PriceBook, ScanOptions, TokenCounts, UsageTotals};
 use threadline_view::{LogCounts, LogTally, SessionCardFigures};
@@ -27,7 +27,7 @@ use crate::config::App;
 use crate::counter::{LogFigures, figures_by_session, read_figures};
 use crate::error::AppError;
 use crate::sync::{into_inner, lock};
-use crate::usage::{LogScanner, ScannerPool, left_out_note, unreadable};
+use crate::usage::{LogScanner, left_out_note, unreadable};
 
 /// A log must be unchanged for this long before its figures are cached.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -225,13 +225,16 @@ fn count(
             }
         }
     };
-    let scanners = ScannerPool::default();
-    let read: Vec<_> = largest_first
-        .par_iter()
-        .with_max_len(1)
-        .map(|number| scanners.with(|scanner| read(scanner, logs[*number])))
-        .collect();
-    let mut read: Vec<_> = largest_first.into_iter().zip(read).collect();
+    let next = AtomicUsize::new(0);
+    let read = rayon::broadcast(|_| {
+        let mut scanner = LogScanner::default();
+        let mut results = Vec::new();
+        while let Some(&number) = largest_first.get(next.fetch_add(1, Ordering::Relaxed)) {
+            results.push((number, read(&mut scanner, logs[number])));
+        }
+        results
+    });
+    let mut read: Vec<_> = read.into_iter().flatten().collect();
     read.sort_unstable_by_key(|(number, _)| *number);
     let (mut counts, mut bytes, mut previews) = (Vec::new(), Vec::new(), Vec::new());
     for (_, (log_counts, log_bytes, preview)) in read {

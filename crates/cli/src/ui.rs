@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clap::CommandFactory;
+use rayon::prelude::*;
 use threadline_app::DisplayRedaction;
 use threadline_term::{TableColumn, TermPage, TermText, TextLabel, table, text};
 use threadline_view::is_hidden;
@@ -316,6 +317,36 @@ impl OutputStream {
         let mut out = JsonSink::new(self);
         value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, EscapingJsonFormatter))?;
         Ok(out.finish()?)
+    }
+
+    /// Writes the object of each item as one line of JSON.
+    pub(crate) fn json_lines<'i, T: Sync, O: serde::Serialize>(
+        &mut self,
+        items: &'i [T],
+        object: impl Fn(&'i T) -> O + Sync,
+    ) -> Result<(), CommandError> {
+        /// The number of items that one task formats.
+        const N_ITEMS: usize = 64;
+        if self.redaction.is_some() {
+            return items.iter().try_for_each(|item| self.json(&object(item)));
+        }
+        let format = |items: &'i [T]| -> Result<Vec<u8>, serde_json::Error> {
+            let mut lines = Vec::new();
+            for item in items {
+                let formatter = EscapingJsonFormatter;
+                object(item).serialize(&mut serde_json::Serializer::with_formatter(&mut lines, formatter))?;
+                lines.push(b'\n');
+            }
+            Ok(lines)
+        };
+        // A few batches at a time, so that the first lines are written soon and few are in memory.
+        for batch in items.chunks(N_ITEMS * 16) {
+            let formatted: Vec<_> = batch.par_chunks(N_ITEMS).map(format).collect();
+            for lines in formatted {
+                self.write_bytes(&lines?)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes JSON text as one line.

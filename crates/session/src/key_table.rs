@@ -119,7 +119,8 @@ impl KeyTable {
         self.numbers.resize(n_slots, 0);
         for number in 0..self.keys.len() {
             let key = self.keys[number];
-            if key == OTHER {
+            // No packed id begins with a byte that is not ASCII.
+            if key[0] == OTHER[0] {
                 continue;
             }
             let hash = hash(&key);

@@ -12,7 +12,7 @@ use std::hash::BuildHasher;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
-use threadline_entry::{BlockKind, Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value};
+use threadline_entry::{BlockKind, Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value, walk};
 
 use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
@@ -116,7 +116,7 @@ impl LastId {
 
     fn is(&self, id: &[u8]) -> bool {
         match &self.uuid {
-            Some(uuid) => id.try_into().is_ok_and(|id: [u8; 36]| id == *uuid),
+            Some(uuid) => id.len() == uuid.len() && walk::short_texts_equal(id, uuid),
             None => id == self.other,
         }
     }

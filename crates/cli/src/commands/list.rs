@@ -146,9 +146,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
     sessions.truncate(args.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX));
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
-        for session in &sessions {
-            answer.json(&CardObject::from(session))?;
-        }
+        answer.json_lines(&sessions, CardObject::from)?;
     } else if !sessions.is_empty() {
         answer.text(&render(cx, &today, &sessions, options.is_some(), args.sort))?;
     }
@@ -157,11 +155,14 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
         cx.ui.warn(message);
     }
     write_notes(cx, &filter, n_found, sessions.len());
-    Ok(match (unread.is_empty(), sessions.is_empty()) {
+    let outcome = match (unread.is_empty(), sessions.is_empty()) {
         (false, _) => CommandOutcome::Partial,
         (true, true) => CommandOutcome::Negative,
         (true, false) => CommandOutcome::Done,
-    })
+    };
+    // The process ends soon, which frees them at once.
+    std::mem::forget(sessions);
+    Ok(outcome)
 }
 
 fn write_notes(cx: &Context, filter: &CardFilter, n_found: usize, n_shown: usize) {
