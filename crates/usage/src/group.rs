@@ -207,14 +207,24 @@ impl CallGroups {
                 let Some(id) = group_id(calls, row, &mut outer_days).filter(|_| keep(&call)) else {
                     continue;
                 };
-                adder.whole.count_in(id, row, &call);
+                if inner == GroupBy::Tool {
+                    adder.whole.count_in(id, row, &call);
+                }
                 adder.part(id).count(place, row, &call, &mut inner_days);
             }
             adder
         };
         let chunks = calls.rows.par_chunks(CHUNK_CALLS).enumerate().map(add);
-        let NestedAdder { whole, mut parts } =
+        let NestedAdder { mut whole, mut parts } =
             chunks.reduce(|| NestedAdder::new(calls, book), NestedAdder::join);
+        // A call that is not split between tools is in one part.
+        if inner != GroupBy::Tool {
+            for (id, part) in &parts {
+                for (_, GroupSum { totals, first, last }) in &part.groups {
+                    whole.sum(*id, *first, *last).totals += totals;
+                }
+            }
+        }
         let (outer_days, inner_days) = (DayLookup::new(zone, outer), DayLookup::new(zone, inner));
         let groups = whole.into_groups(&outer_days).0;
         let mut part = |id| parts.remove(&id).map(|part| part.finish(&inner_days)).unwrap_or_default();
