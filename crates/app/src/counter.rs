@@ -274,10 +274,10 @@ pub(crate) fn figures_by_session<'c>(
     all
 }
 
-/// The tools that logs count themselves, of each log of a session.
+/// The calls of tools by replies without figures, for each log of a session that has any.
 type UnbilledTools<'c> = Vec<&'c BTreeMap<String, u64>>;
 
-/// Returns the tally of each session with a readable log, and the tools that its logs count themselves.
+/// Returns the tally of each session with a readable log, and its calls of tools by replies without figures.
 fn tallies_by_session<'s, 'c>(
     sessions: &'s [SessionLogs],
     counts: &(dyn Fn(usize, &LogFile) -> Option<&'c LogCounts> + Sync),

@@ -36,9 +36,9 @@ pub struct LoadedSession {
 enum StoredOutput {
     AsStored,
     Masked(SessionMask),
-    /// There was none when the session was loaded, so the known secrets were not kept: they may take as much
-    /// memory as the log.
-    None,
+    /// The session had no stored output when it was loaded, so its secrets were not kept: they may take as
+    /// much memory as the log.
+    Absent,
 }
 
 impl LoadedSession {
@@ -69,7 +69,7 @@ impl LoadedSession {
         match &self.stored_output {
             StoredOutput::AsStored => kept_output(&self.file, path),
             StoredOutput::Masked(mask) => Some(mask.text(&kept_output(&self.file, path)?).into_owned()),
-            StoredOutput::None => None,
+            StoredOutput::Absent => None,
         }
     }
 
@@ -307,7 +307,7 @@ impl ReadLogs {
         observer.end_of_files();
         let stored_output = match file.tool_results_dir() {
             Some(_) => StoredOutput::Masked(mask),
-            None => StoredOutput::None,
+            None => StoredOutput::Absent,
         };
         Ok(Self { main, agents, unread, redacted, stored_output })
     }

@@ -478,7 +478,7 @@ pub struct BlockOutline<'a> {
     pub input: Option<&'a [u8]>,
 }
 
-/// What all lines with one layout have in common in a block of their messages.
+/// The kind and the state of a block. The blocks of all lines with one layout have the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockForm {
     /// The kind of the block.

@@ -160,7 +160,7 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
         (true, true) => CommandOutcome::Negative,
         (true, false) => CommandOutcome::Done,
     };
-    // The process ends soon, which frees them at once.
+    // The process ends soon. To free the cards one by one would take longer.
     std::mem::forget(sessions);
     Ok(outcome)
 }
