@@ -12,11 +12,11 @@ use std::hash::BuildHasher;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
-use threadline_entry::{BlockKind, Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value, walk};
+use threadline_entry::{BlockKind, Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value};
 
+use crate::id_index::{IdIndex, IdPacker, PackedId};
 use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
-use crate::key_table::KeyTable;
 use crate::tool_call::result_outcome;
 use crate::turn::{TurnLines, belongs_to_next_turn, has_no_typed_text, recorded_turn_index, split_turns};
 
@@ -25,19 +25,20 @@ pub struct LogScan {
     /// Returns the number of errors of a line, not counting failed calls.
     line_errors: fn(Entry) -> u64,
     lines: IndexVec<EntryIndex, ScannedLine>,
-    uuids: KeyTable,
-    /// The line of each uuid; `None` for a uuid that so far is only named as a parent.
-    uuid_lines: Vec<Option<EntryIndex>>,
-    /// The uuid of the last line.
-    last_uuid: LastId,
-    /// The uuid of the last parent that was not the line before, and its line.
-    last_parent: LastId,
-    last_named: Option<EntryIndex>,
-    message_ids: KeyTable,
-    /// The id of the last reply, and its number in `message_ids`.
-    last_message_id: (Vec<u8>, usize),
-    /// The reply with each message id.
-    replies: Vec<ScannedReply>,
+    ids: IdPacker,
+    /// The uuid of each line, and the index of all of them.
+    uuids: Vec<PackedId>,
+    uuid_index: IdIndex,
+    /// The uuids of parents that are not the line before, and the lines that name each of them.
+    parents: Vec<PackedId>,
+    parent_uses: Vec<(EntryIndex, u32)>,
+    /// The message id of each reply, whether the model wrote it, and the index of the ids. Lines that follow
+    /// each other share a reply. The same id may come again later.
+    message_ids: Vec<PackedId>,
+    message_id_index: IdIndex,
+    is_model: Vec<bool>,
+    /// The first place of each message id that came again, by its other places.
+    repeated_ids: FxHashMap<u32, u32>,
     calls: CallIds,
     results: CallIds,
     /// The ids of the failed calls.
@@ -50,7 +51,7 @@ pub struct LogScan {
     /// The one added last.
     last_agent: Vec<u8>,
     /// The leaf that the last `last-prompt` line names.
-    named_leaf: Option<Box<[u8]>>,
+    named_leaf: Option<PackedId>,
     /// Whether the log is not ordinary.
     is_unusual: bool,
 }
@@ -71,7 +72,7 @@ pub struct ScannedCounts {
 struct ScannedLine {
     /// The line that this one continues.
     continues: Option<EntryIndex>,
-    /// The number of the reply of an assistant line, and a digest of its content.
+    /// The place of an assistant line's message id, `u32::MAX` if it has none, and a digest of its content.
     reply: u32,
     digest: u32,
     kind: Kind,
@@ -89,38 +90,6 @@ const IS_BOUNDARY: u8 = 16;
 const IS_SIDECHAIN: u8 = 32;
 /// The line belongs to the conversation if its parent does.
 const FOLLOWS_PARENT: u8 = 64;
-
-/// A reply: its number, and whether the model wrote it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct ScannedReply {
-    number: u32,
-    is_model: bool,
-}
-
-/// An id that may be named again. A uuid is copied and compared without a call.
-#[derive(Default)]
-struct LastId {
-    uuid: Option<[u8; 36]>,
-    /// The id if it is not a uuid.
-    other: Vec<u8>,
-}
-
-impl LastId {
-    fn set(&mut self, id: &[u8]) {
-        self.uuid = id.try_into().ok();
-        if self.uuid.is_none() {
-            self.other.clear();
-            self.other.extend(id);
-        }
-    }
-
-    fn is(&self, id: &[u8]) -> bool {
-        match &self.uuid {
-            Some(uuid) => id.len() == uuid.len() && walk::short_texts_equal(id, uuid),
-            None => id == self.other,
-        }
-    }
-}
 
 /// The ids of calls or of the calls that results answer, with their lines.
 #[derive(Default)]
@@ -198,14 +167,15 @@ impl LogScan {
         Self {
             line_errors,
             lines: IndexVec::default(),
-            uuids: KeyTable::default(),
-            uuid_lines: Vec::new(),
-            last_uuid: LastId::default(),
-            last_parent: LastId::default(),
-            last_named: None,
-            message_ids: KeyTable::default(),
-            last_message_id: (Vec::new(), 0),
-            replies: Vec::new(),
+            ids: IdPacker::default(),
+            uuids: Vec::new(),
+            uuid_index: IdIndex::default(),
+            parents: Vec::new(),
+            parent_uses: Vec::new(),
+            message_ids: Vec::new(),
+            message_id_index: IdIndex::default(),
+            is_model: Vec::new(),
+            repeated_ids: FxHashMap::default(),
             calls: CallIds::default(),
             results: CallIds::default(),
             failed: Vec::new(),
@@ -263,7 +233,7 @@ impl LogScan {
         let is_model = outline.model() != Some(value::SYNTHETIC_MODEL.as_bytes());
         // Calls of other replies are not model calls, so that a scan of those does not find their tools.
         self.is_unusual |= blocks.has_call && !(is_model && outline.has_figures());
-        let reply = self.reply_number(outline.message_id(), is_model);
+        let reply = self.add_message_id(outline.message_id(), is_model);
         let flags = if is_model { IS_MODEL_REPLY } else { 0 };
         if let Some(idx) = self.add(LineLinks::of(outline), Kind::Assistant, None, flags) {
             self.lines[idx].reply = reply;
@@ -286,30 +256,19 @@ impl LogScan {
         }
     }
 
-    /// Returns the number of the reply with this message id. A reply without an id is one of its own.
-    fn reply_number(&mut self, id: Option<&[u8]>, is_model: bool) -> u32 {
-        let new = ScannedReply { number: self.lines.len() as u32, is_model };
-        let Some(id) = id else { return new.number };
+    /// Adds the message id of a reply, and returns its place. A reply without an id is one of its own.
+    fn add_message_id(&mut self, id: Option<&[u8]>, is_model: bool) -> u32 {
+        let Some(id) = id else { return u32::MAX };
+        let Some(id) = self.ids.pack(id) else {
+            self.is_unusual = true;
+            return u32::MAX;
+        };
         // The lines of a reply follow each other.
-        if self.last_message_id.0 != id || self.replies.is_empty() {
-            let (place, is_new) = self.message_ids.add(id);
-            if is_new {
-                self.check_id(id);
-                self.replies.push(new);
-            }
-            self.last_message_id.0.clear();
-            self.last_message_id.0.extend(id);
-            self.last_message_id.1 = place;
+        if self.message_ids.last() != Some(&id) || self.is_model.last() != Some(&is_model) {
+            self.message_ids.push(id);
+            self.is_model.push(is_model);
         }
-        let place = self.last_message_id.1;
-        let reply = self.replies[place];
-        self.is_unusual |= reply.is_model != is_model;
-        reply.number
-    }
-
-    /// A log with an id that is empty or not UTF-8 is unusual.
-    fn check_id(&mut self, id: &[u8]) {
-        self.is_unusual |= id.is_empty() || (!id.is_ascii() && std::str::from_utf8(id).is_err());
+        self.message_ids.len() as u32 - 1
     }
 
     /// Adds the results of calls.
@@ -372,7 +331,7 @@ impl LogScan {
             Kind::System => InputKind::of_system(entry),
             Kind::LastPrompt => {
                 if let Some(leaf) = entry.get(key::LEAF_UUID).and_then(|leaf| leaf.as_str()) {
-                    self.named_leaf = Some(leaf.as_bytes().into());
+                    self.named_leaf = self.ids.pack(leaf.as_bytes());
                 }
                 return;
             }
@@ -442,68 +401,85 @@ impl LogScan {
         input: Option<InputKind>,
         flags: u8,
     ) -> Option<EntryIndex> {
+        let Some(uuid) = links.uuid.and_then(|uuid| self.ids.pack(uuid)) else {
+            self.is_unusual = true;
+            return None;
+        };
         let idx = self.lines.end();
         let before = self.lines.last_index();
         let is_boundary = flags & IS_BOUNDARY != 0;
-        let (named, is_known) = match links.parent {
-            None => (None, true),
-            Some(parent) if self.last_uuid.is(parent) => (before, true),
-            // Several reports about one call follow each other.
-            Some(parent) if self.last_parent.is(parent) => (self.last_named, self.last_named.is_some()),
-            Some(parent) => {
-                let (place, is_new) = self.intern(parent);
-                let named = self.uuid_lines[place];
-                self.last_parent.set(parent);
-                self.last_named = named;
-                // The parent may follow. Then its uuid is not new.
-                (named, is_new || named.is_some())
-            }
-        };
-        let (own, is_new) = self.intern(links.uuid.unwrap_or_default());
         let same_side =
             before.is_none_or(|before| (self.lines[before].flags & IS_SIDECHAIN != 0) == links.is_sidechain);
-        if !is_known || !same_side || !is_new {
-            self.is_unusual = true;
-            return None;
+        self.is_unusual |= !same_side;
+        let mut named = None;
+        if let Some(parent) = links.parent {
+            let Some(parent) = self.ids.pack(parent) else {
+                self.is_unusual = true;
+                return None;
+            };
+            if self.uuids.last() == Some(&parent) {
+                named = before;
+            } else {
+                // Several reports about one call follow each other.
+                if self.parents.last() != Some(&parent) {
+                    self.parents.push(parent);
+                }
+                self.parent_uses.push((idx, self.parents.len() as u32 - 1));
+            }
         }
-        self.uuid_lines[own] = Some(idx);
-        self.last_uuid.set(links.uuid.unwrap_or_default());
         let has_parent = named.is_some() && !is_boundary;
         let flags = flags
             | if has_parent { HAS_PARENT } else { 0 }
             | if links.is_sidechain { IS_SIDECHAIN } else { 0 };
         // A line with a missing parent continues the previous one.
         let continues = named.or(before.filter(|_| links.parent.is_some() || is_boundary));
+        self.uuids.push(uuid);
         self.lines.push(ScannedLine { continues, reply: u32::MAX, digest: 0, kind, input, flags });
         Some(idx)
     }
 
-    /// Returns the number of a uuid, which is an index of `uuid_lines`, and whether the uuid is new.
-    fn intern(&mut self, uuid: &[u8]) -> (usize, bool) {
-        let (place, is_new) = self.uuids.add(uuid);
-        if is_new {
-            self.check_id(uuid);
-            self.uuid_lines.push(None);
+    /// Finds the lines that others name as their parents, when all are known. Returns `false` if the log is
+    /// not ordinary.
+    fn link_lines(&mut self) -> bool {
+        let mut is_ordinary = true;
+        is_ordinary &= self.uuid_index.fill(&self.uuids, |_, _| is_ordinary = false);
+        is_ordinary &= self.message_id_index.fill(&self.message_ids, |place, first| {
+            is_ordinary &= self.is_model[place] == self.is_model[first];
+            self.repeated_ids.insert(place as u32, first as u32);
+        });
+        for uses in self.parent_uses.chunk_by(|(_, a), (_, b)| a == b) {
+            let parent = uses.first().and_then(|(_, place)| self.parents.get(*place as usize));
+            let Some(named) = parent.and_then(|uuid| self.line_of(uuid)) else { continue };
+            for &(idx, _) in uses {
+                // A parent may follow.
+                is_ordinary &= named < idx;
+                let line = &mut self.lines[idx];
+                line.continues = Some(named);
+                if line.flags & IS_BOUNDARY == 0 {
+                    line.flags |= HAS_PARENT;
+                }
+            }
         }
-        (place, is_new)
+        is_ordinary
     }
 
     /// Returns the line with a uuid.
-    fn line_of(&self, uuid: &[u8]) -> Option<EntryIndex> {
-        self.uuid_lines.get(self.uuids.get(uuid)?).copied().flatten()
+    fn line_of(&self, uuid: &PackedId) -> Option<EntryIndex> {
+        self.uuid_index.get(&self.uuids, uuid).map(EntryIndex::from_position)
     }
 
     /// Returns the counts, and prepares the scan for the next log. `None` if the log is not ordinary.
     pub fn finish(&mut self) -> Option<ScannedCounts> {
-        let counts = self.counts();
+        let counts = if !self.is_unusual && self.link_lines() { self.counts() } else { None };
         // The next log reuses the memory.
         self.lines.clear();
+        self.ids.clear();
         self.uuids.clear();
-        self.uuid_lines.clear();
-        self.last_uuid.set(b"");
-        self.last_parent.set(b"");
+        self.parents.clear();
+        self.parent_uses.clear();
         self.message_ids.clear();
-        self.replies.clear();
+        self.is_model.clear();
+        self.repeated_ids.clear();
         self.calls.clear();
         self.results.clear();
         self.failed.clear();
@@ -517,9 +493,6 @@ impl LogScan {
     }
 
     fn counts(&self) -> Option<ScannedCounts> {
-        if self.is_unusual {
-            return None;
-        }
         if self.lines.is_empty() {
             return Some(ScannedCounts::default());
         }
@@ -571,9 +544,12 @@ impl LogScan {
             let has_parent =
                 line.flags & HAS_PARENT != 0 && line.continues.is_some_and(|parent| members[parent]);
             members[idx] = match (line.kind, line.input) {
-                (Kind::Assistant, _) => {
-                    replies.get_or_insert_with(|| ReplyDigests::of(self, &members)).contains(line.reply)?
-                }
+                (Kind::Assistant, _) => match self.reply_of(line) {
+                    Some(reply) => {
+                        replies.get_or_insert_with(|| ReplyDigests::of(self, &members)).contains(reply)?
+                    }
+                    None => false,
+                },
                 (Kind::User, Some(InputKind::ToolResult)) => {
                     let pairs = pairs.get_or_insert_with(|| self.call_pairs());
                     let mut is_answer = false;
@@ -615,9 +591,15 @@ impl LogScan {
         };
         let ancestors = || std::iter::successors(Some(tip), above);
         ancestors().find(|&idx| is_message(idx))?;
-        let named = self.named_leaf.as_deref().and_then(|uuid| self.line_of(uuid));
+        let named = self.named_leaf.as_ref().and_then(|uuid| self.line_of(uuid));
         // The person went back to an earlier line.
         named.is_none_or(|named| ancestors().any(|idx| idx == named)).then_some(tip)
+    }
+
+    /// Returns the first place of the message id of a line.
+    fn reply_of(&self, line: &ScannedLine) -> Option<u32> {
+        let place = Some(line.reply).filter(|place| *place != u32::MAX)?;
+        Some(self.repeated_ids.get(&place).copied().unwrap_or(place))
     }
 
     /// Joins calls and results.
@@ -638,7 +620,8 @@ impl LogScan {
 /// The replies, and whether their lines certainly have different contents: a line that repeats another one
 /// may belong to a copy of the conversation.
 struct ReplyDigests {
-    /// By reply: whether it has a line in the conversation, and whether two of its lines have one digest.
+    /// By message id: whether it has a line in the conversation, and whether two of its lines have one
+    /// digest.
     replies: FxHashMap<u32, (bool, bool)>,
 }
 
@@ -646,10 +629,11 @@ impl ReplyDigests {
     fn of(scan: &LogScan, members: &IndexVec<EntryIndex, bool>) -> Self {
         let mut replies: FxHashMap<u32, (bool, bool)> = FxHashMap::default();
         let mut digests = FxHashSet::default();
-        for (idx, line) in scan.lines.enumerated().filter(|(_, line)| line.kind == Kind::Assistant) {
-            let (is_member, is_repeated) = replies.entry(line.reply).or_default();
+        for (idx, line) in scan.lines.enumerated() {
+            let Some(reply) = scan.reply_of(line) else { continue };
+            let (is_member, is_repeated) = replies.entry(reply).or_default();
             *is_member |= members[idx];
-            *is_repeated |= !digests.insert((line.reply, line.digest));
+            *is_repeated |= !digests.insert((reply, line.digest));
         }
         Self { replies }
     }
