@@ -27,6 +27,16 @@ pub(crate) struct FileWindow {
     size: u64,
 }
 
+/// Returns whether the bytes first read at the beginning of a file of `size` bytes are the whole file.
+pub(crate) fn head_is_whole_file(size: u64) -> bool {
+    size <= 2 * WINDOW_BYTES as u64
+}
+
+/// Returns whether the tail of a file of `size` bytes is the whole file.
+pub(crate) fn tail_is_whole_file(size: u64) -> bool {
+    size <= WINDOW_BYTES as u64
+}
+
 impl FileWindow {
     /// Reads both ends of the file at `path`.
     pub(crate) fn read(&mut self, path: &Path) -> io::Result<(fs_err::File, Metadata)> {
@@ -38,8 +48,11 @@ impl FileWindow {
 
     /// Reads both ends of a file of `size` bytes.
     fn read_from(&mut self, file: &mut (impl Read + Seek), size: u64) -> io::Result<()> {
-        self.begin(size);
-        if self.size <= 2 * WINDOW_BYTES as u64 {
+        self.size = size;
+        if self.buffer.len() != 2 * WINDOW_BYTES {
+            self.buffer = vec![0; 2 * WINDOW_BYTES];
+        }
+        if head_is_whole_file(size) {
             let length = fill(file, &mut self.buffer[..usize::try_from(self.size).unwrap_or(0)])?;
             self.set_ranges(length, 0);
             return Ok(());
@@ -51,18 +64,10 @@ impl FileWindow {
         Ok(())
     }
 
-    /// Begins a file of `size` bytes.
-    fn begin(&mut self, size: u64) {
-        self.size = size;
-        if self.buffer.len() != 2 * WINDOW_BYTES {
-            self.buffer = vec![0; 2 * WINDOW_BYTES];
-        }
-    }
-
     /// Sets the ranges of whole lines, given the numbers of bytes at the beginning and at the end.
     fn set_ranges(&mut self, head: usize, tail: usize) {
         self.reached = head;
-        if self.size <= 2 * WINDOW_BYTES as u64 {
+        if head_is_whole_file(self.size) {
             self.head = 0..head;
             self.tail = whole_lines_within(&self.buffer, head.saturating_sub(WINDOW_BYTES)..head);
         } else {
@@ -88,16 +93,6 @@ impl FileWindow {
         Ok(more)
     }
 
-    /// Returns the size of the file.
-    pub(crate) fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Whether the tail is the whole file.
-    pub(crate) fn tail_is_whole_file(&self) -> bool {
-        self.size <= WINDOW_BYTES as u64
-    }
-
     /// Whether the head is the whole file.
     fn head_is_whole_file(&self) -> bool {
         self.reached as u64 >= self.size
@@ -119,69 +114,88 @@ impl FileWindow {
     }
 }
 
-/// Fills a [`FileWindow`] from the pieces of a file that is read for another purpose.
+/// Collects both ends of files that are read in pieces for another purpose.
+///
+/// Blocks are usually longer than the ends, so most ends are parts of a single piece and are not copied.
 #[derive(Default)]
-pub(crate) struct WindowFiller {
-    window: FileWindow,
+pub(crate) struct EndCollector {
+    /// The bytes of the ends, in order, if they came in several pieces.
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    size: u64,
     /// The number of bytes so far, which have no gaps.
     n_bytes: u64,
 }
 
-impl WindowFiller {
+/// The ends of a file that a piece has completed.
+pub(crate) struct CompletedEnds<'a> {
+    /// The bytes at the beginning.
+    pub(crate) head: Option<&'a [u8]>,
+    /// The whole lines at the end.
+    pub(crate) tail: Option<&'a [u8]>,
+}
+
+impl EndCollector {
     /// Begins a file of `size` bytes.
     pub(crate) fn begin(&mut self, size: u64) {
-        self.window.begin(size);
-        self.n_bytes = 0;
+        self.head.clear();
+        self.tail.clear();
+        (self.size, self.n_bytes) = (size, 0);
     }
 
-    /// Adds the piece at `offset`. Pieces must be added in order. After a gap, the window remains incomplete.
-    pub(crate) fn add(&mut self, offset: u64, piece: &[u8]) {
-        let FileWindow { buffer, size, .. } = &mut self.window;
-        let (size, window) = (*size, WINDOW_BYTES as u64);
-        if offset != self.n_bytes {
-            return;
+    /// Adds the piece at `offset`, and returns the ends that it completes. Pieces must be added in order.
+    /// After a gap, no end is completed.
+    pub(crate) fn add<'a>(&'a mut self, offset: u64, piece: &'a [u8]) -> CompletedEnds<'a> {
+        let Self { head, tail, size, n_bytes } = self;
+        if offset != *n_bytes {
+            return CompletedEnds { head: None, tail: None };
         }
-        self.n_bytes += piece.len() as u64;
-        // Of a short file, the ends are contiguous.
-        let tail_start = size.saturating_sub(window).max(size.min(window));
-        for (from, to, at) in [(0, size.min(window), 0), (tail_start, size, size.min(window))] {
-            let start = from.max(offset);
-            let end = to.min(self.n_bytes);
-            if start < end {
-                let source = &piece[(start - offset) as usize..(end - offset) as usize];
-                let target = (at + start - from) as usize;
-                buffer[target..target + source.len()].copy_from_slice(source);
-            }
+        *n_bytes += piece.len() as u64;
+        let tail_start = tail_start(*size);
+        let tail = part(piece, offset, tail_start..*size, tail);
+        CompletedEnds {
+            head: part(piece, offset, 0..head_end(*size), head),
+            tail: tail.map(|tail| if tail_start == 0 { tail } else { after_first_line(tail) }),
         }
     }
 
-    /// Returns the window; `None` if the pieces were not the whole file.
-    pub(crate) fn finish(&mut self) -> Option<&mut FileWindow> {
-        if self.n_bytes != self.window.size {
-            return None;
-        }
-        let length = usize::try_from(self.n_bytes).ok()?;
-        match length <= 2 * WINDOW_BYTES {
-            true => self.window.set_ranges(length, 0),
-            false => self.window.set_ranges(WINDOW_BYTES, WINDOW_BYTES),
-        }
-        Some(&mut self.window)
+    /// Returns whether the pieces were the whole file.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.n_bytes == self.size
     }
 }
 
-/// A file that cannot be read again.
-pub(crate) struct NoFile;
-
-impl Read for NoFile {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
+/// Returns the bytes of a file in `range`, if the piece at `offset` completes them. `before` has those of the
+/// pieces before, and gets those of this one if it has only some of them.
+fn part<'a>(piece: &'a [u8], offset: u64, range: Range<u64>, before: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    let piece_end = offset + piece.len() as u64;
+    let (start, end) = (range.start.max(offset), range.end.min(piece_end));
+    let bytes = piece.get((start - offset) as usize..end.checked_sub(offset)? as usize)?;
+    let is_end = end == range.end && !bytes.is_empty();
+    if is_end && start == range.start {
+        return Some(bytes);
     }
+    before.extend_from_slice(bytes);
+    is_end.then_some(before)
 }
 
-impl Seek for NoFile {
-    fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
+/// Returns the end of the bytes read at the beginning of a file.
+fn head_end(size: u64) -> u64 {
+    if head_is_whole_file(size) { size } else { WINDOW_BYTES as u64 }
+}
+
+/// Returns the start of the bytes read at the end of a file.
+fn tail_start(size: u64) -> u64 {
+    size.saturating_sub(WINDOW_BYTES as u64)
+}
+
+/// Returns the whole lines of the bytes read at the beginning of a file of `size` bytes.
+pub(crate) fn head_lines(head: &[u8], size: u64) -> &[u8] {
+    if head_is_whole_file(size) { head } else { &head[whole_lines_from(head)] }
+}
+
+fn after_first_line(bytes: &[u8]) -> &[u8] {
+    memchr(b'\n', bytes).map_or(&[], |newline| &bytes[newline + 1..])
 }
 
 /// Returns the range of the whole lines in a piece at the beginning of a file.

@@ -13,7 +13,9 @@ use threadline_entry::key::{self, quoted};
 use threadline_entry::{FirstPromptSearch, Json, Millis, SessionStartSearch, TitleSources, walk};
 
 use crate::agent_file::AgentCounts;
-use crate::file_window::{FileWindow, NoFile, WindowFiller, lines, lines_back};
+use crate::file_window::{
+    EndCollector, FileWindow, head_is_whole_file, head_lines, lines, lines_back, tail_is_whole_file,
+};
 use crate::home::Store;
 use crate::last_active;
 use crate::leading_members;
@@ -149,27 +151,49 @@ fn read_preview(
 /// Makes previews of sessions whose logs are read for another purpose, one after the other.
 #[derive(Default)]
 pub struct PreviewReader {
-    filler: WindowFiller,
+    size: u64,
+    ends: EndCollector,
+    head: Option<HeadValues>,
+    tail: Option<TailValues>,
+    is_sidechain: bool,
 }
 
 impl PreviewReader {
     /// Begins the log of a session, which has `size` bytes.
     pub fn begin(&mut self, size: u64) {
-        self.filler.begin(size);
+        self.size = size;
+        self.ends.begin(size);
+        (self.head, self.tail, self.is_sidechain) = (None, None, false);
     }
 
     /// Adds the piece of the log at `offset`. Pieces must be added in order.
     pub fn add(&mut self, offset: u64, piece: &[u8]) {
-        self.filler.add(offset, piece);
+        let ends = self.ends.add(offset, piece);
+        if let Some(head) = ends.head {
+            self.head = Some(HeadValues::of(head_lines(head, self.size), tail_is_whole_file(self.size)));
+            self.is_sidechain = starts_sidechain(head);
+        }
+        if let Some(tail) = ends.tail {
+            self.tail = Some(TailValues::of(tail));
+        }
     }
 
     /// Returns the preview of the session with this log. Its sub-agents are not counted.
     ///
     /// Returns `None` if the pieces were not the whole log, or if more of it is needed than both ends.
     pub fn finish(&mut self, modified: SystemTime) -> Option<SessionPreview> {
-        let window = self.filler.finish()?;
-        let size = window.size();
-        preview_of(&mut NoFile, size, modified, 0, window).ok()
+        if !self.ends.is_complete() {
+            return None;
+        }
+        let size = self.size;
+        let (head, tail) = (self.head.take().unwrap_or_default(), self.tail.take().unwrap_or_default());
+        if tail.last_message.is_none() && !tail_is_whole_file(size) {
+            return None;
+        }
+        let mut preview = tail.into_preview(modified, size, 0);
+        let is_complete = head.fill(&mut preview);
+        preview.is_sidechain = self.is_sidechain;
+        (is_complete || head_is_whole_file(size)).then_some(preview)
     }
 }
 
@@ -181,23 +205,16 @@ fn preview_of(
     n_agents: usize,
     window: &mut FileWindow,
 ) -> io::Result<SessionPreview> {
-    let tail = TailValues::of(window.tail());
-    let mut last_message = tail.last_message;
-    let mut preview = tail.into_preview(modified, size, n_agents);
-    if last_message.is_none() && !window.tail_is_whole_file() {
-        last_message = last_active::search_back(log, size)?;
+    let mut tail = TailValues::of(window.tail());
+    if tail.last_message.is_none() && !tail_is_whole_file(size) {
+        tail.last_message = last_active::search_back(log, size)?;
     }
-    preview.last_active = last_active::time_or(last_message, preview.modified);
-    // If the tail is the whole file, all titles are known already.
-    let named = window.tail_is_whole_file();
+    let mut preview = tail.into_preview(modified, size, n_agents);
     loop {
-        let head = HeadValues::of(window.head(), &preview, named);
-        let has_prompt = head.has_prompt;
-        head.fill(&mut preview);
-        // A command may be followed by a prompt, which is the better title.
-        let is_titled = TitleSources { first_prompt: None, ..preview.title_sources() }.title().is_some();
-        let is_incomplete = preview.started.is_none() || !has_prompt && (preview.cwd.is_none() || !is_titled);
-        if !(is_incomplete && window.grow(log)?) {
+        // If the tail is the whole file, all titles are known already.
+        let titles_are_known = tail_is_whole_file(size) || preview.custom_title.is_some();
+        let is_complete = HeadValues::of(window.head(), titles_are_known).fill(&mut preview);
+        if is_complete || !window.grow(log)? {
             preview.is_sidechain = starts_sidechain(window.head_bytes());
             return Ok(preview);
         }
@@ -206,44 +223,57 @@ fn preview_of(
 
 /// The values at the end of a file. The last occurrence of each counts, even if it is empty.
 #[derive(Default)]
-struct TailValues<'w> {
-    names: SessionTitles<'w>,
-    git_branch: Option<Cow<'w, str>>,
-    version: Option<Cow<'w, str>>,
+struct TailValues {
+    custom_title: Option<String>,
+    ai_title: Option<String>,
+    summary: Option<String>,
+    last_prompt: Option<String>,
+    tag: Option<String>,
+    git_branch: Option<String>,
+    version: Option<String>,
     last_message: Option<Millis>,
 }
 
-impl<'w> TailValues<'w> {
-    fn of(bytes: &'w [u8]) -> Self {
-        let mut tail = Self::default();
+impl TailValues {
+    fn of(bytes: &[u8]) -> Self {
+        let mut titles = SessionTitles::default();
+        let (mut git_branch, mut version, mut last_message) = (None, None, None);
         for line in lines_back(bytes) {
             let kind = LineKind::of(line);
-            tail.names.read_line(line, kind, bytes);
-            tail.last_message = tail.last_message.or_else(|| last_active::line_time(line));
-            let wanted =
-                [(key::GIT_BRANCH, tail.git_branch.is_none()), (key::VERSION, tail.version.is_none())];
+            titles.read_line(line, kind, bytes);
+            last_message = last_message.or_else(|| last_active::line_time(line));
+            let wanted = [(key::GIT_BRANCH, git_branch.is_none()), (key::VERSION, version.is_none())];
             if kind != LineKind::Record && wanted.iter().any(|(_, wanted)| *wanted) {
-                let [branch, version] = leading_members::members(line, wanted);
-                keep(&mut tail.git_branch, branch);
-                keep(&mut tail.version, version);
+                let members = leading_members::members(line, wanted);
+                keep(&mut git_branch, members[0]);
+                keep(&mut version, members[1]);
             }
         }
-        tail
+        Self {
+            custom_title: owned(titles.custom_title),
+            ai_title: owned(titles.ai_title),
+            summary: owned(titles.summary),
+            last_prompt: owned(titles.last_prompt),
+            tag: owned(titles.tag),
+            git_branch: owned(git_branch),
+            version: owned(version),
+            last_message,
+        }
     }
 
     fn into_preview(self, modified: SystemTime, size: u64, n_agents: usize) -> SessionPreview {
         SessionPreview {
-            custom_title: owned(self.names.custom_title),
-            ai_title: owned(self.names.ai_title),
-            summary: owned(self.names.summary),
-            last_prompt: owned(self.names.last_prompt),
-            tag: owned(self.names.tag),
-            git_branch: owned(self.git_branch),
-            version: owned(self.version),
+            custom_title: self.custom_title,
+            ai_title: self.ai_title,
+            summary: self.summary,
+            last_prompt: self.last_prompt,
+            tag: self.tag,
+            git_branch: self.git_branch,
+            version: self.version,
             first_prompt: None,
             cwd: None,
             started: None,
-            last_active: modified,
+            last_active: last_active::time_or(self.last_message, modified),
             modified,
             size,
             n_agents,
@@ -254,25 +284,37 @@ impl<'w> TailValues<'w> {
 
 /// The values at the beginning of a file, for those that the end did not have.
 #[derive(Default)]
-struct HeadValues<'w> {
+struct HeadValues {
     prompt: Option<String>,
     /// Whether the prompt is certain, so that no further lines are needed.
     has_prompt: bool,
-    names: SessionTitles<'w>,
-    cwd: Option<Cow<'w, str>>,
+    custom_title: Option<String>,
+    ai_title: Option<String>,
+    cwd: Option<String>,
     started: Option<Millis>,
-    git_branch: Option<Cow<'w, str>>,
-    version: Option<Cow<'w, str>>,
+    git_branch: Option<String>,
+    version: Option<String>,
 }
 
-impl<'w> HeadValues<'w> {
-    fn of(bytes: &'w [u8], known: &SessionPreview, named: bool) -> Self {
-        let mut head = Self::default();
+impl HeadValues {
+    /// Reads the values from whole lines. Titles are not searched for if they are known.
+    fn of(bytes: &[u8], titles_are_known: bool) -> Self {
+        let (mut cwd, mut version, mut git_branch) = (None, None, None);
         let mut search = FirstPromptSearch::default();
-        let named = named || known.custom_title.is_some();
         let mut start = SessionStartSearch::default();
         for line in lines(bytes) {
-            let is_done = head.read_line(line, known);
+            let wanted = [
+                (key::CWD, cwd.is_none()),
+                (key::VERSION, version.is_none()),
+                (key::GIT_BRANCH, git_branch.is_none()),
+            ];
+            let is_done = !wanted.iter().any(|(_, wanted)| *wanted);
+            if !is_done {
+                let members = leading_members::members(line, wanted);
+                keep(&mut cwd, members[0]);
+                keep(&mut version, members[1]);
+                keep(&mut git_branch, members[2]);
+            }
             examine_line(&mut search, line);
             if !start.is_done() {
                 start.add_line(|| last_active::line_time(line), is_reply(line));
@@ -281,46 +323,42 @@ impl<'w> HeadValues<'w> {
                 break;
             }
         }
-        if !named {
+        let mut titles = SessionTitles::default();
+        if !titles_are_known && END_OF_TITLE.find(bytes).is_some() {
             for line in lines_back(bytes) {
-                head.names.read_line(line, LineKind::of(line), bytes);
+                titles.read_line(line, LineKind::of(line), bytes);
             }
         }
-        head.started = start.start();
-        head.has_prompt = search.is_done();
-        head.prompt = search.finish();
-        head
+        Self {
+            has_prompt: search.is_done(),
+            prompt: search.finish(),
+            custom_title: owned(titles.custom_title),
+            ai_title: owned(titles.ai_title),
+            cwd: owned(cwd),
+            started: start.start(),
+            git_branch: owned(git_branch),
+            version: owned(version),
+        }
     }
 
-    /// Reads the next line; returns `true` once all values are known.
-    fn read_line(&mut self, line: &'w [u8], known: &SessionPreview) -> bool {
-        let wanted = [
-            (key::CWD, self.cwd.is_none()),
-            (key::VERSION, self.version.is_none() && known.version.is_none()),
-            (key::GIT_BRANCH, self.git_branch.is_none() && known.git_branch.is_none()),
-        ];
-        let is_done = !wanted.iter().any(|(_, wanted)| *wanted);
-        if !is_done {
-            let [cwd, version, branch] = leading_members::members(line, wanted);
-            keep(&mut self.cwd, cwd);
-            keep(&mut self.version, version);
-            keep(&mut self.git_branch, branch);
+    /// Adds the values to a preview. Returns `false` if more of the beginning is needed.
+    fn fill(self, preview: &mut SessionPreview) -> bool {
+        fn or(known: &mut Option<String>, value: Option<String>) {
+            *known = known.take().or(value);
         }
-        is_done
-    }
-
-    fn fill(self, preview: &mut SessionPreview) {
-        fn or(known: &mut Option<String>, value: Option<Cow<'_, str>>) {
-            *known = known.take().or_else(|| owned(value));
+        if preview.custom_title.is_none() {
+            or(&mut preview.custom_title, self.custom_title);
+            or(&mut preview.ai_title, self.ai_title);
         }
-        or(&mut preview.custom_title, self.names.custom_title);
-        or(&mut preview.ai_title, self.names.ai_title);
         or(&mut preview.cwd, self.cwd);
         or(&mut preview.git_branch, self.git_branch);
         or(&mut preview.version, self.version);
         // The head grows, so the last result is the best one.
         preview.started = self.started;
         preview.first_prompt = self.prompt;
+        // A command may be followed by a prompt, which is the better title.
+        let is_titled = TitleSources { first_prompt: None, ..preview.title_sources() }.title().is_some();
+        preview.started.is_some() && (self.has_prompt || preview.cwd.is_some() && is_titled)
     }
 }
 
@@ -376,6 +414,9 @@ impl<'w> SessionTitles<'w> {
         keep(&mut self.tag, of("tag", tag));
     }
 }
+
+/// The end of the types and keys of records with a title that Claude Code or a person has chosen.
+static END_OF_TITLE: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"itle\""));
 
 /// The prefixes of lines, as Claude Code writes them.
 const CONVERSATION_PREFIX: &[u8] = key::first::PARENT_UUID.as_bytes();
