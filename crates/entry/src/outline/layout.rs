@@ -189,8 +189,8 @@ impl LineLayout {
         n_known: usize,
     ) -> Result<usize, usize> {
         starts[0] = 0;
+        let mut at = starts.get(n_known).map_or(0, |start| *start as usize);
         for (n, step) in self.steps.iter().enumerate().skip(n_known) {
-            let at = starts[n] as usize;
             let literal = &self.literals[step.literal.clone()];
             let end = at + literal.len();
             if !line.get(at..end).is_some_and(|text| skipper.texts_equal(text, literal)) {
@@ -209,6 +209,7 @@ impl LineLayout {
                 Some(_) => skipper.skip_value(line, end),
             };
             starts[n + 1] = next as u32;
+            at = next;
         }
         Err(self.steps.len())
     }
