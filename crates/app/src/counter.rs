@@ -39,7 +39,7 @@ pub struct SessionFigures {
     /// The calls of all logs that were read.
     pub calls: ModelCalls,
     /// Figures by session id.
-    pub by_session: HashMap<String, SessionCardFigures>,
+    pub by_session: HashMap<String, Arc<SessionCardFigures>>,
     /// Messages about logs and lines that could not be read.
     pub unread: Vec<String>,
     /// Number of logs that are not read yet.
@@ -247,7 +247,7 @@ pub(crate) fn figures_by_session<'c>(
     calls: &ModelCalls,
     prices: &PriceBook,
     zone: &TimeZone,
-) -> HashMap<String, SessionCardFigures> {
+) -> HashMap<String, Arc<SessionCardFigures>> {
     let by = (GroupBy::Session, GroupBy::Model);
     let ((groups, billed_tools), (mut all, unbilled_tools)) = rayon::join(
         || rayon::join(|| CallGroups::nested(calls, by, prices, zone, |_| true), || calls.tools_by_session()),
@@ -256,6 +256,7 @@ pub(crate) fn figures_by_session<'c>(
     for (group, models) in groups {
         let CallGroupKey::Session { session, .. } = group.key else { continue };
         let Some(figures) = all.get_mut(&session) else { continue };
+        let figures = Arc::make_mut(figures);
         figures.totals = group.totals;
         let names = models.groups.into_iter().filter_map(|group| match group.key {
             CallGroupKey::Model(name) => Some(name),
@@ -268,6 +269,7 @@ pub(crate) fn figures_by_session<'c>(
         let mut tools: HashMap<&str, u64> = billed.map(|(name, count)| (*name, *count)).collect();
         let unbilled = unbilled_tools.get(&**id).into_iter().flatten().copied().flatten();
         unbilled.for_each(|(name, count)| *tools.entry(name).or_default() += count);
+        let figures = Arc::make_mut(figures);
         figures.tools = tools.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
         figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     });
@@ -281,8 +283,8 @@ type UnbilledTools<'c> = Vec<&'c BTreeMap<String, u64>>;
 fn tallies_by_session<'s, 'c>(
     sessions: &'s [SessionLogs],
     counts: &(dyn Fn(usize, &LogFile) -> Option<&'c LogCounts> + Sync),
-) -> (HashMap<String, SessionCardFigures>, HashMap<&'s str, UnbilledTools<'c>>) {
-    let mut all: HashMap<String, SessionCardFigures> = HashMap::with_capacity(sessions.len());
+) -> (HashMap<String, Arc<SessionCardFigures>>, HashMap<&'s str, UnbilledTools<'c>>) {
+    let mut all: HashMap<String, Arc<SessionCardFigures>> = HashMap::with_capacity(sessions.len());
     let mut unbilled_tools: HashMap<&str, UnbilledTools<'c>> = HashMap::new();
     let mut numbers = 0..;
     for session in sessions {
@@ -300,7 +302,7 @@ fn tallies_by_session<'s, 'c>(
         let tally = own.sum(ids.iter().zip(&agents).map(|(id, (_, counts))| (&**id, *counts)));
         all.insert(
             session.file.id.to_string(),
-            SessionCardFigures { tally, ..SessionCardFigures::default() },
+            Arc::new(SessionCardFigures { tally, ..SessionCardFigures::default() }),
         );
     }
     (all, unbilled_tools)

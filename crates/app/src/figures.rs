@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
@@ -56,7 +56,7 @@ impl FigureOptions {
 #[derive(Debug, Default)]
 pub struct CountedFigures {
     /// Figures by session id.
-    pub by_session: HashMap<String, SessionCardFigures>,
+    pub by_session: HashMap<String, Arc<SessionCardFigures>>,
     /// Messages about logs and lines that could not be read.
     pub unread: Vec<String>,
     /// Whether every figure came from the cache.
@@ -133,7 +133,7 @@ fn zone_name(zone: &TimeZone, now: SystemTime) -> String {
 
 /// The figures of all sessions, with those of their logs for the caches.
 struct Counted {
-    by_session: HashMap<String, SessionCardFigures>,
+    by_session: HashMap<String, Arc<SessionCardFigures>>,
     /// The counts of each log; `None` if it could not be read.
     counts: Vec<Option<LogCounts>>,
     /// The calls of each log that was read and will be cached.
@@ -302,7 +302,7 @@ impl LogVersion {
 #[derive(Debug, Default)]
 struct FigureCache {
     logs: HashMap<PathBuf, (LogVersion, LogCounts)>,
-    sessions: HashMap<String, SessionCardFigures>,
+    sessions: HashMap<String, Arc<SessionCardFigures>>,
     /// Whether `logs` contains every log that the sessions were counted from.
     is_complete: bool,
 }
@@ -347,7 +347,7 @@ impl FigureCache {
                     cache.logs.insert(PathBuf::from(unescape(path)), (version, counts));
                 }
                 ["session", id, ref figures @ ..] => {
-                    cache.sessions.insert(unescape(id), parse_figures(figures)?);
+                    cache.sessions.insert(unescape(id), Arc::new(parse_figures(figures)?));
                 }
                 ["end", complete] => {
                     cache.is_complete = complete == "complete";

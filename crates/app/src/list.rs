@@ -137,7 +137,7 @@ impl CardFilter {
             let Some(wanted) = wanted.as_ref().map(|wanted| wanted.to_lowercase()) else { return true };
             values.iter().flatten().any(|value| value.to_lowercase().contains(&wanted))
         };
-        let figures = card.figures.as_ref();
+        let figures = card.figures.as_deref();
         let models: Vec<Option<&str>> =
             figures.iter().flat_map(|figures| &figures.models).map(|name| Some(&**name)).collect();
         let called = |wanted: &String| {
@@ -187,9 +187,11 @@ impl App {
         let card = |(session, preview): (&SessionLogs, io::Result<SessionPreview>)| {
             let preview = preview?;
             let title = preview.title().or_else(|| filter.untitled.then(|| session.file.id.to_string()));
-            let figures = || figures.get(&*session.file.id).cloned();
             let title = title.filter(|_| !preview.is_sidechain);
-            Ok(title.map(|title| card(session, &preview, title, figures(), &labels, &live_rule, now)))
+            Ok(title.map(|title| {
+                let figures = figures.get(&*session.file.id).cloned();
+                card(session, preview, title, figures, &labels, &live_rule, now)
+            }))
         };
         let made: Vec<io::Result<Option<SessionCard>>> =
             sessions.par_iter().zip(previews).map(card).collect();
@@ -248,7 +250,7 @@ impl App {
                 [&mut card.first_prompt, &mut card.branch, &mut card.tag, &mut card.cwd, &mut card.version];
             let texts = texts.into_iter().flatten().chain(names).chain(&mut card.tags);
             texts.for_each(|text| self.redact_string(text));
-            if let Some(figures) = &mut card.figures {
+            if let Some(figures) = card.figures.as_mut().map(Arc::make_mut) {
                 let models = figures.models.iter().map(|model| self.redacted(model).into_owned());
                 figures.models = models.collect();
                 let tools =
@@ -318,7 +320,7 @@ impl CardList {
                     previews.get(&session.own.as_ref()?.path).filter(|preview| !preview.is_sidechain)?;
                 let title = preview.title()?;
                 let figures = figures.by_session.get(&*session.file.id).cloned();
-                Some((card(session, preview, title, figures, &labels, &live_rule, now), session))
+                Some((card(session, preview.clone(), title, figures, &labels, &live_rule, now), session))
             })
             .unzip();
         app.redact_cards(&mut cards, &listed);
@@ -363,9 +365,9 @@ impl CardList {
 
 fn card(
     session: &SessionLogs,
-    preview: &SessionPreview,
+    preview: SessionPreview,
     title: String,
-    figures: Option<SessionCardFigures>,
+    figures: Option<Arc<SessionCardFigures>>,
     labels: &SessionLabels,
     live_rule: &LiveRule,
     now: SystemTime,
@@ -380,14 +382,14 @@ fn card(
         tags: label.tags.into_iter().collect(),
         path: session.own.as_ref().map_or(&file.path, |own| &own.path).to_string_lossy().into_owned(),
         folder: file.folder.clone().unwrap_or_default(),
-        cwd: preview.cwd.clone(),
+        project: project(&preview, file).unwrap_or_default().to_owned(),
+        cwd: preview.cwd,
         modified: millis(preview.modified),
-        project: project(preview, file).unwrap_or_default().to_owned(),
         title,
-        first_prompt: preview.first_prompt.clone(),
-        branch: preview.git_branch.clone(),
-        tag: preview.tag.clone(),
-        version: preview.version.clone(),
+        first_prompt: preview.first_prompt,
+        branch: preview.git_branch,
+        tag: preview.tag,
+        version: preview.version,
         started: preview.started,
         last_active: millis(preview.last_active),
         size: session.own.as_ref().map_or(0, |own| own.size),

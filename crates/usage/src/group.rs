@@ -227,8 +227,10 @@ impl CallGroups {
         }
         let (outer_days, inner_days) = (DayLookup::new(zone, outer), DayLookup::new(zone, inner));
         let groups = whole.into_groups(&outer_days).0;
-        let mut part = |id| parts.remove(&id).map(|part| part.finish(&inner_days)).unwrap_or_default();
-        groups.into_iter().map(|(id, group)| (group, part(id))).collect()
+        let with_part = groups.into_iter().map(|(id, group)| (group, parts.remove(&id)));
+        let with_part: Vec<(CallGroup, Option<GroupAdder<'_>>)> = with_part.collect();
+        let finish = |part: Option<GroupAdder<'_>>| part.map(|part| part.finish(&inner_days));
+        with_part.into_par_iter().map(|(group, part)| (group, finish(part).unwrap_or_default())).collect()
     }
 }
 

@@ -199,7 +199,7 @@ impl Selection {
             wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
         };
         let figures = |wanted: bool, holds: &dyn Fn(&SessionCardFigures) -> bool| {
-            !wanted || card.figures.as_ref().is_some_and(holds)
+            !wanted || card.figures.as_deref().is_some_and(holds)
         };
         (!self.live || card.live)
             && (!self.pinned || card.pinned)
@@ -245,7 +245,7 @@ impl Selection {
     fn order(&self, cards: &[SessionCard]) -> Vec<usize> {
         let mut kept: Vec<usize> = (0..cards.len()).filter(|&place| self.matches(&cards[place])).collect();
         let by = |value: fn(&SessionCardFigures) -> u128| {
-            move |place: &usize| std::cmp::Reverse(cards[*place].figures.as_ref().map(value))
+            move |place: &usize| std::cmp::Reverse(cards[*place].figures.as_deref().map(value))
         };
         kept.sort_by(|&a, &b| {
             let (a, b) = (&cards[a], &cards[b]);
@@ -259,7 +259,7 @@ impl Selection {
             SortBy::Tokens => kept.sort_by_key(by(|figures| figures.totals.tokens.total().into())),
             SortBy::Cost => {
                 kept.sort_by_key(|&place| {
-                    std::cmp::Reverse(cards[place].figures.as_ref().map(|figures| figures.totals.cost))
+                    std::cmp::Reverse(cards[place].figures.as_deref().map(|figures| figures.totals.cost))
                 });
             }
             SortBy::Errors => kept.sort_by_key(by(|figures| figures.tally.errors.into())),

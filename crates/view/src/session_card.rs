@@ -1,6 +1,7 @@
 //! A session in a list: facts from the head and tail of its log, and figures from a full read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use threadline_entry::lens::Progress;
 use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, value};
@@ -48,7 +49,7 @@ pub struct SessionCard {
     /// Whether it is being written to right now.
     pub live: bool,
     /// The figures from a full read; `None` until the logs were read.
-    pub figures: Option<SessionCardFigures>,
+    pub figures: Option<Arc<SessionCardFigures>>,
 }
 
 impl SessionCard {

@@ -281,7 +281,7 @@ impl ListLayout {
             bytes(session.size),
         ];
         if self.has_figures {
-            let figures = session.figures.as_ref();
+            let figures = session.figures.as_deref();
             let number = |value: fn(&threadline_view::LogTally) -> u64| {
                 figures.map_or_else(|| "–".to_owned(), |figures| count(value(&figures.tally)))
             };

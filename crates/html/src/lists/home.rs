@@ -223,7 +223,7 @@ fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card:
     out.lit("</div>");
     facts(out, page, names, card);
     out.lit("</td>");
-    let figures = card.figures.as_ref();
+    let figures = card.figures.as_deref();
     let turns = |figures: &SessionCardFigures| {
         let (turns, unit) = (figures.tally.turns, if figures.tally.turns == 1 { "turn" } else { "turns" });
         RowFigure { shown: humanize::count(turns), unit, exact: None }
@@ -308,7 +308,7 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
         out.text(name.unwrap_or_else(|| link::project_name(&card.project))).lit("</a>");
     }
     // Errors come early, since the end of a long line is cut off.
-    let errors = card.figures.as_ref().map_or(0, |figures| figures.tally.errors);
+    let errors = card.figures.as_deref().map_or(0, |figures| figures.tally.errors);
     if errors > 0 {
         out.lit("<a class=\"bad\" href=\"").text(&link::session(&card.id)).lit("?only=bad\">");
         out.text(&humanize::plural(errors, "error")).lit("</a>");

@@ -241,7 +241,7 @@ fn cards(
 
 impl ListedSession {
     fn of(card: &SessionCard, limit: usize) -> Self {
-        let figures = card.figures.as_ref();
+        let figures = card.figures.as_deref();
         let short = |text: &str, usual: usize| shorten(text, usual.min(limit)).0;
         let prompt = card.first_prompt.as_ref().filter(|prompt| one_line(prompt) != one_line(&card.title));
         Self {

@@ -17,7 +17,7 @@ fn read(card: SessionCard, turns: u64, errors: u64, model: &str, tools: &[&str])
     let tally = LogTally { turns, errors, agents: 0 };
     let figures =
         SessionCardFigures { tally, models: vec![model.to_owned()], tools, ..SessionCardFigures::default() };
-    SessionCard { figures: Some(figures), ..card }
+    SessionCard { figures: Some(figures.into()), ..card }
 }
 
 fn sample_cards() -> Vec<SessionCard> {

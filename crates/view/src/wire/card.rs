@@ -43,7 +43,7 @@ pub struct CardObject<'a> {
 
 impl<'a> From<&'a SessionCard> for CardObject<'a> {
     fn from(card: &'a SessionCard) -> Self {
-        let figures = card.figures.as_ref();
+        let figures = card.figures.as_deref();
         let tokens = |tokens: threadline_usage::TokenCounts| TokensObject {
             input: tokens.input,
             output: tokens.output,
