@@ -11,7 +11,7 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 use threadline_edit::{Redactor, rewrite_strings};
 use threadline_entry::write::quote;
 use threadline_entry::{Entry, Kind, LineReader, LogLine, decode, parse_line, project_directory};
-use threadline_secret::{KnownSecrets, Replacer, Rules};
+use threadline_secret::{KnownSecrets, Replacer, Rules, free_now};
 use threadline_store::open_regular;
 use threadline_view::humanize::plural;
 
@@ -119,7 +119,7 @@ impl DisplayRedaction {
         redactor.finish_learning();
         for log in &mut logs {
             if let Some(clean) = redactor.mask_log(log) {
-                *log = clean;
+                free_now(std::mem::replace(log, clean));
             }
         }
         mask.add(redactor.into_known());

@@ -16,7 +16,9 @@ use threadline_entry::{
     Ending, Entry, Json, Kind, LogLine, Position, StringRole, decode, decode_into, key, log_lines,
     parse_line, value, visit_strings,
 };
-use threadline_secret::{KnownSecrets, PlaceholderId, Replacer, Rules, SecretMatch, SecretMatches, mask};
+use threadline_secret::{
+    KnownSecrets, PlaceholderId, Replacer, Rules, SecretMatch, SecretMatches, free_now, mask,
+};
 use threadline_session::Session;
 
 use crate::draft::EditDraft;
@@ -125,13 +127,13 @@ impl<'r> Redactor<'r> {
     /// Learns the secrets in a log, or in a file with one JSON object.
     pub fn learn_log(&mut self, log: &[u8]) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
-        each_entry(log, |entry| self.learn_entry(entry, Some(&mut hits)));
+        self.learn_lines(log, Some(&mut hits));
         hits
     }
 
     /// Learns the secrets in a log without describing them: there may be very many.
     pub fn learn_log_only(&mut self, log: &[u8]) {
-        each_entry(log, |entry| self.learn_entry(entry, None));
+        self.learn_lines(log, None);
     }
 
     /// Returns the number of different secrets that were found.
@@ -153,18 +155,35 @@ impl<'r> Redactor<'r> {
         hits
     }
 
-    /// Learns the secrets in a line, and adds them to `hits`.
-    fn learn_entry(&mut self, entry: &Entry, mut hits: Option<&mut Vec<MaskedSecret>>) {
-        let at = Some(entry.at());
-        if entry.kind() == Kind::Bad {
-            self.learn_text(entry.text(), at, "", hits);
-            return;
+    fn learn_lines(&mut self, log: &[u8], mut hits: Option<&mut Vec<MaskedSecret>>) {
+        for line in log_lines(log) {
+            let text = String::from_utf8_lossy(line.bytes);
+            // An entry has a copy of its line, which may be long.
+            if is_valid_object(&text) {
+                self.learn_object(&text, line.at, hits.as_deref_mut());
+                continue;
+            }
+            parse_line(&line, |entry, _| self.learn_entry(&entry, hits.as_deref_mut()));
         }
+    }
+
+    fn learn_entry(&mut self, entry: &Entry, hits: Option<&mut Vec<MaskedSecret>>) {
+        match entry.kind() {
+            Kind::Bad => {
+                self.learn_text(entry.text(), Some(entry.at()), "", hits);
+            }
+            _ => self.learn_object(entry.text(), entry.at(), hits),
+        }
+    }
+
+    /// Learns the secrets in a line, and adds them to `hits`.
+    fn learn_object(&mut self, line: &str, at: Position, mut hits: Option<&mut Vec<MaskedSecret>>) {
+        let at = Some(at);
         // A private key may be stored line by line, as the items of an array.
         let mut column: Option<(&str, Option<usize>, String)> = None;
         // The last long strings of the line without a secret.
         let mut clean: VecDeque<&str> = VecDeque::new();
-        visit_strings(entry.text(), |text| {
+        visit_strings(line, |text| {
             if matches!(text.role, StringRole::Id | StringRole::Opaque) {
                 return;
             }
@@ -344,6 +363,7 @@ impl<'r> Redactor<'r> {
             if let Cow::Borrowed(_) = text {
                 self.mask_line(&text, |range, new| {
                     masked.replace(start + range.start..start + range.end, new.as_bytes());
+                    free_now(new.into_bytes());
                 });
                 continue;
             }
@@ -476,7 +496,7 @@ impl<'r> Redactor<'r> {
             clean = next;
         }
         if self.has_learnt && self.buffer.capacity() > MAX_BUFFER {
-            self.buffer = Vec::new();
+            free_now(std::mem::take(&mut self.buffer));
         }
         clean
     }
@@ -530,6 +550,7 @@ impl<'r> Redactor<'r> {
             done = place.end;
         });
         next.push_str(&raw[done..]);
+        free_now(copies);
         Some(next)
     }
 
@@ -618,10 +639,15 @@ impl MaskedLog<'_> {
     }
 }
 
+/// Returns whether a text is a JSON object, with nothing else on its line.
+fn is_valid_object(text: &str) -> bool {
+    text.starts_with('{') && u32::try_from(text.len()).is_ok() && Json::parse(text).is_some()
+}
+
 /// Returns whether a line is one JSON object.
 fn is_one_object(line: &LogLine<'_>, text: &str) -> bool {
     // Most lines are, and need no entry.
-    if text.starts_with('{') && u32::try_from(text.len()).is_ok() && Json::parse(text).is_some() {
+    if is_valid_object(text) {
         return true;
     }
     let mut is_text = false;

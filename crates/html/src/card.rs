@@ -35,7 +35,8 @@ pub(crate) fn render_body(cx: &mut RenderContext<'_>, out: &mut Markup, call: &C
         );
     let shown = call.formatted_result();
     let said = if failed { call.error_text().unwrap_or_default() } else { shown.trim() };
-    let in_card = in_card || matches!(&call.card, ToolCard::Command(card) if card.output.trim() == said);
+    let in_card = in_card
+        || matches!(&call.card, ToolCard::Command(card) if card.output.text(&call.result).trim() == said);
     let in_card = in_card || matches!(&call.card, ToolCard::File { text, .. } if *text == call.result);
     let in_card = in_card || matches!(&call.card, ToolCard::Matches { lines, .. } if *lines == call.result);
     let in_card = in_card
@@ -55,7 +56,7 @@ pub(crate) fn render_body(cx: &mut RenderContext<'_>, out: &mut Markup, call: &C
 
 fn card(cx: &mut RenderContext<'_>, out: &mut Markup, call: &CallView) {
     match &call.card {
-        ToolCard::Command(card) => command(cx, out, card),
+        ToolCard::Command(card) => command(cx, out, card, &call.result),
         ToolCard::File { path, text, start_line, .. } => {
             path_line(out, path);
             file(cx, out, path, text, *start_line);
@@ -141,7 +142,7 @@ fn fields(out: &mut Markup, fields: &[(&str, &str)]) {
     out.lit("</dl>");
 }
 
-fn command(cx: &RenderContext<'_>, out: &mut Markup, card: &CommandCard) {
+fn command(cx: &RenderContext<'_>, out: &mut Markup, card: &CommandCard, result: &str) {
     if !card.description.is_empty() {
         out.lit("<p class=\"cap\">").text(&card.description).lit("</p>");
     }
@@ -150,7 +151,7 @@ fn command(cx: &RenderContext<'_>, out: &mut Markup, card: &CommandCard) {
             .text(&card.command)
             .lit("</code></pre></div>");
     }
-    cx.output(out, &card.output);
+    cx.output(out, card.output.text(result));
     if !card.errors.trim().is_empty() {
         out.lit("<p class=\"cap\">stderr</p>");
         cx.output(out, &card.errors);

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::custom_rule::{AllowedValue, CustomRule, RuleError, parse_allowed, parse_rules};
 use crate::form::TokenForm;
+use crate::memory::free_now;
 use crate::shape::{SHAPES, SecretShape, discord_token};
 use crate::table::FORMS;
 use crate::{assignment, bitcoin, column, command, deobfuscate, personal, phrase, prose};
@@ -47,6 +48,12 @@ pub struct Rules {
 pub struct SecretMatches<'r> {
     rules: &'r Rules,
     found: Vec<FoundSecret>,
+}
+
+impl Drop for SecretMatches<'_> {
+    fn drop(&mut self) {
+        free_now(std::mem::take(&mut self.found));
+    }
 }
 
 impl<'r> SecretMatches<'r> {

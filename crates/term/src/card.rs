@@ -19,7 +19,7 @@ use crate::{text, visible};
 /// Renders the card of a call for output after an indent. Passes the lines to `emit` one at a time.
 pub(crate) fn card_lines(call: &CallView, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
     match &call.card {
-        ToolCard::Command(command) => command_lines(command, page, indent, emit),
+        ToolCard::Command(command) => command_lines(command, &call.result, page, indent, emit),
         ToolCard::File { path, text, start_line, .. } => {
             numbered_lines(path, text, *start_line, page, indent, emit)
         }
@@ -167,14 +167,20 @@ pub(crate) fn attachment_label(file: &AttachedFile) -> String {
     format!("[{}, {}]", visible(&file.media_type), bytes(file.data.len() as u64 / 4 * 3))
 }
 
-fn command_lines(card: &CommandCard, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
+fn command_lines(
+    card: &CommandCard,
+    result: &str,
+    page: TermPage,
+    indent: usize,
+    emit: &mut dyn FnMut(TermText),
+) {
     let room = page.line_width(indent);
     // A command of one line is the subject of the call, unless it is too long.
     if card.command.len() > MAX_SUBJECT || card.command.lines().nth(1).is_some() {
         let command = card.command.trim_end();
         each_line(command, TextLabel::Code.style(), |line| line.into_lines(page, room, &mut *emit));
     }
-    for (text, label) in [(&card.output, TextLabel::Dim), (&card.errors, TextLabel::Warning)] {
+    for (text, label) in [(card.output.text(result), TextLabel::Dim), (&*card.errors, TextLabel::Warning)] {
         if !text.trim().is_empty() {
             each_line(text.trim_end(), label.style(), |line| line.into_lines(page, room, &mut *emit));
         }

@@ -113,8 +113,8 @@ pub struct CommandCard {
     pub command: String,
     /// The purpose, as stated by the model.
     pub description: String,
-    /// The standard output, with its colour sequences.
-    pub output: String,
+    /// The standard output.
+    pub output: CommandOutput,
     /// The standard error, if it was logged separately.
     pub errors: String,
     /// The exit code, if logged.
@@ -123,6 +123,31 @@ pub struct CommandCard {
     pub background: Option<String>,
     /// The path of the whole output, if it was too long for the log and could not be read.
     pub kept_at: Option<String>,
+}
+
+/// The standard output of a command, with its colour sequences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandOutput {
+    /// A text of its own.
+    Text(String),
+    /// The text of the call's result, from this offset on. It may be long, so it is not copied.
+    EndOfResult(usize),
+}
+
+impl CommandOutput {
+    /// Returns the text, given that of the call's result.
+    pub fn text<'c>(&'c self, result: &'c str) -> &'c str {
+        match self {
+            Self::Text(text) => text,
+            Self::EndOfResult(start) => result.get(*start..).unwrap_or_default(),
+        }
+    }
+}
+
+impl Default for CommandOutput {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
 }
 
 /// One item of a to-do list.

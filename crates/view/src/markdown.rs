@@ -305,7 +305,7 @@ impl MarkdownWriter {
                 if card.command.contains('\n') {
                     self.fence(depth, card_language(&call.name), &card.command);
                 }
-                self.fence(depth, "", &card.output);
+                self.fence(depth, "", card.output.text(&call.result));
                 self.fence(depth, "", &card.errors);
             }
             ToolCard::File { text, .. } if call.outcome == ToolOutcome::Ok => self.fence(depth, "", text),

@@ -133,9 +133,10 @@ fn whole_call(call: &CallView) -> String {
     match &call.card {
         ToolCard::Command(card) => {
             section("command", &card.command);
-            section("output", &card.output);
+            let output = card.output.text(&call.result);
+            section("output", output);
             section("errors", &card.errors);
-            if card.output.trim().is_empty() && card.errors.trim().is_empty() {
+            if output.trim().is_empty() && card.errors.trim().is_empty() {
                 section("result", &call.result);
             }
         }

@@ -7,7 +7,7 @@ use threadline_entry::lens::{
     BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult, WorkflowResult,
 };
 
-use super::{CallSummary, CardInput, CommandCard, ToolCard, first_line, is_refusal, tag_text};
+use super::{CallSummary, CardInput, CommandCard, CommandOutput, ToolCard, first_line, is_refusal, tag_text};
 
 impl CardInput<'_> {
     /// Returns the card of a command, or of a poll of a command in the background.
@@ -30,7 +30,7 @@ impl CardInput<'_> {
         }
         match self.of::<BashResult<'_>>() {
             Some(result) if result.stdout().is_some() => {
-                card.output = result.stdout().unwrap_or_default().into_owned();
+                card.output = CommandOutput::Text(result.stdout().unwrap_or_default().into_owned());
                 card.errors = result.stderr().unwrap_or_default().into_owned();
                 card.background = result.background_task_id().map(Cow::into_owned);
                 // An exit code that is not a failure has an explanation: `No matches found`.
@@ -40,13 +40,13 @@ impl CardInput<'_> {
                 }
                 if let Some(path) = result.persisted_output_path() {
                     match (self.read_output)(&path) {
-                        Some(whole) => card.output = whole,
+                        Some(whole) => card.output = CommandOutput::Text(whole),
                         None => card.kept_at = Some(path.into_owned()),
                     }
                 }
             }
             _ => {
-                self.printed().clone_into(&mut card.output);
+                card.output = self.printed_output();
                 let watched = self.of::<TaskUpdateResult<'_>>().and_then(|result| result.task_id());
                 card.background = watched.map(Cow::into_owned).filter(|_| self.name == "Monitor");
             }
@@ -67,10 +67,13 @@ impl CardInput<'_> {
     /// Returns the card of a poll of a background command, from the result text.
     fn poll_card(&self) -> CallSummary {
         let part = |name: &str| tag_text(self.text, name).unwrap_or_default();
-        let output = if self.text.contains("<status>") { part("stdout") } else { self.text };
+        let output = match self.text.contains("<status>") {
+            true => CommandOutput::Text(part("stdout").to_owned()),
+            false => CommandOutput::EndOfResult(0),
+        };
         let id = self.task_id();
         let card = CommandCard {
-            output: output.to_owned(),
+            output,
             errors: part("stderr").to_owned(),
             exit_code: part("exit_code").parse().ok(),
             background: Some(id.clone()).filter(|id| !id.is_empty()),
@@ -80,7 +83,7 @@ impl CardInput<'_> {
         CallSummary { card: ToolCard::Command(card), subject: id, gist }
     }
 
-    /// Returns the result text without the line of the exit code, which is shown separately.
+    /// Returns the end of the result text, without the line of the exit code, which is shown separately.
     fn printed(&self) -> &str {
         let text = self.text;
         match exit_code(text) {
@@ -88,6 +91,10 @@ impl CardInput<'_> {
             None if self.failed && is_refusal(text) => "",
             None => text,
         }
+    }
+
+    fn printed_output(&self) -> CommandOutput {
+        CommandOutput::EndOfResult(self.text.len() - self.printed().len())
     }
 
     /// Returns a command without a leading `cd` to the directory that it runs in anyway.
@@ -112,7 +119,7 @@ impl CardInput<'_> {
                 .into_owned(),
             output: result
                 .and_then(|result| result.message())
-                .map_or_else(|| self.text.to_owned(), Cow::into_owned),
+                .map_or(CommandOutput::EndOfResult(0), |message| CommandOutput::Text(message.into_owned())),
             background: Some(self.task_id()),
             ..CommandCard::default()
         };
@@ -131,7 +138,7 @@ impl CardInput<'_> {
         let card = CommandCard {
             command: script,
             description: self.string("description"),
-            output: self.text.to_owned(),
+            output: CommandOutput::EndOfResult(0),
             ..CommandCard::default()
         };
         let summary = CallSummary {
@@ -164,10 +171,11 @@ impl CardInput<'_> {
         let id = self.task_id();
         let card = CommandCard {
             description: text(task.and_then(|task| task.description())),
-            output: task.and_then(|task| task.output().or_else(|| task.result())).map_or_else(
-                || tag_text(self.text, "output").unwrap_or(self.printed()).to_owned(),
-                Cow::into_owned,
-            ),
+            output: match task.and_then(|task| task.output().or_else(|| task.result())) {
+                Some(output) => CommandOutput::Text(output.into_owned()),
+                None => tag_text(self.text, "output")
+                    .map_or_else(|| self.printed_output(), |text| CommandOutput::Text(text.to_owned())),
+            },
             exit_code: match task {
                 Some(task) => task.exit_code().map(|code| code as i64),
                 None => tag_text(self.text, "exit_code").and_then(|code| code.parse().ok()),

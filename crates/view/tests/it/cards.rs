@@ -2,7 +2,7 @@
 
 use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
-use threadline_view::{DiffChange, ItemBody, ToolCard, transcript};
+use threadline_view::{CommandCard, CommandOutput, DiffChange, ItemBody, ToolCard, transcript};
 
 /// Renders a call of `tool`: its line, then its card.
 fn card(tool: &str, input: &str, result: &str) -> String {
@@ -22,12 +22,16 @@ fn card(tool: &str, input: &str, result: &str) -> String {
         call.subject,
         call.gist,
         call.outcome.name(),
-        shown(&call.card)
+        shown(&call.card, &call.result)
     )
 }
 
-fn shown(card: &ToolCard) -> String {
+fn shown(card: &ToolCard, result: &str) -> String {
     match card {
+        ToolCard::Command(command) => {
+            let output = CommandOutput::Text(command.output.text(result).to_owned());
+            format!("{:?}", ToolCard::Command(CommandCard { output, ..command.clone() }))
+        }
         ToolCard::Diff { hunks, created, .. } => {
             let mut out = format!("created: {created}\n");
             for line in hunks.iter().flat_map(|hunk| hunk.lines()) {
@@ -48,7 +52,7 @@ fn shown(card: &ToolCard) -> String {
 fn a_failed_command_shows_its_exit_code() {
     insta::assert_snapshot!(card("Bash", r#"{"command":"cargo test\nls","description":"Run"}"#, r#""Exit code 101\nboom" error "Error: Exit code 101\nboom""#), @r#"
     Bash | cargo test … | exit 101 | error
-    Command(CommandCard { command: "cargo test\nls", description: "Run", output: "boom", errors: "", exit_code: Some(101), background: None, kept_at: None })
+    Command(CommandCard { command: "cargo test\nls", description: "Run", output: Text("boom"), errors: "", exit_code: Some(101), background: None, kept_at: None })
     "#);
 }
 
@@ -56,7 +60,7 @@ fn a_failed_command_shows_its_exit_code() {
 fn bash_in_the_background_and_with_output_in_a_file() {
     insta::assert_snapshot!(card("Bash", r#"{"command":"serve"}"#, r#""started" {"stdout":"","stderr":"","interrupted":false,"backgroundTaskId":"b1"}"#), @r#"
     Bash | serve | in the background as b1 | ok
-    Command(CommandCard { command: "serve", description: "", output: "", errors: "", exit_code: None, background: Some("b1"), kept_at: None })
+    Command(CommandCard { command: "serve", description: "", output: Text(""), errors: "", exit_code: None, background: Some("b1"), kept_at: None })
     "#);
     let kept = card(
         "Bash",
@@ -188,7 +192,7 @@ fn unknown_tools_get_a_generic_card() {
     "#);
     insta::assert_snapshot!(card("Bash", "{}", "\"\" error"), @r#"
     Bash |  |  | error
-    Command(CommandCard { command: "", description: "", output: "", errors: "", exit_code: None, background: None, kept_at: None })
+    Command(CommandCard { command: "", description: "", output: Text(""), errors: "", exit_code: None, background: None, kept_at: None })
     "#);
 }
 
@@ -238,11 +242,11 @@ fn cards_fall_back_to_the_result_text() {
     "#);
     insta::assert_snapshot!(card("BashOutput", r#"{"bash_id":"b7"}"#, r#""<status>completed</status>\n<exit_code>2</exit_code>\n<stdout>\nhello\n</stdout>\n<stderr>oh</stderr>""#), @r#"
     BashOutput | b7 | completed, exit 2 | ok
-    Command(CommandCard { command: "", description: "", output: "hello", errors: "oh", exit_code: Some(2), background: Some("b7"), kept_at: None })
+    Command(CommandCard { command: "", description: "", output: Text("hello"), errors: "oh", exit_code: Some(2), background: Some("b7"), kept_at: None })
     "#);
     insta::assert_snapshot!(card("TaskOutput", r#"{"task_id":"b7"}"#, r#""<status>running</status>\n<output>\nhello\n</output>""#), @r#"
     TaskOutput | b7 | running | ok
-    Command(CommandCard { command: "", description: "", output: "hello", errors: "", exit_code: None, background: Some("b7"), kept_at: None })
+    Command(CommandCard { command: "", description: "", output: Text("hello"), errors: "", exit_code: None, background: Some("b7"), kept_at: None })
     "#);
     insta::assert_snapshot!(card("AskUserQuestion", r#"{"questions":[{"question":"Which?","options":[{"label":"A"}]},{"question":"When?","options":[]}]}"#, r#""User has answered your questions: \"Which?\"=\"A\", \"When?\"=\"now, or soon\". You can now continue.""#), @r#"
     AskUserQuestion | Which? | A; now, or soon | ok
