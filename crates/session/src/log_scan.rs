@@ -442,11 +442,14 @@ impl LogScan {
     /// not ordinary.
     fn link_lines(&mut self) -> bool {
         let mut is_ordinary = true;
-        is_ordinary &= self.uuid_index.fill(&self.uuids, |_, _| is_ordinary = false);
-        is_ordinary &= self.message_id_index.fill(&self.message_ids, |place, first| {
+        let has_uuids = self.uuid_index.fill(&self.uuids, |_, _| is_ordinary = false);
+        let has_message_ids = self.message_id_index.fill(&self.message_ids, |place, first| {
             is_ordinary &= self.is_model[place] == self.is_model[first];
             self.repeated_ids.insert(place as u32, first as u32);
         });
+        if !(has_uuids && has_message_ids && is_ordinary) {
+            return false;
+        }
         for uses in self.parent_uses.chunk_by(|(_, a), (_, b)| a == b) {
             let parent = uses.first().and_then(|(_, place)| self.parents.get(*place as usize));
             let Some(named) = parent.and_then(|uuid| self.line_of(uuid)) else { continue };
