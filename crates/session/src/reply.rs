@@ -1,7 +1,7 @@
 //! Replies: messages of the model, merged from the lines that they were written on.
 
 use rustc_hash::FxHashMap;
-use threadline_entry::lens::{Block, Usage};
+use threadline_entry::lens::{Block, Lens, Usage};
 use threadline_entry::value;
 
 use crate::index::{CallIndex, EntryIndex};
@@ -35,21 +35,17 @@ impl Reply {
     ///
     /// Blocks that are repeated on another line are skipped, so a reply that was logged twice is returned
     /// once.
-    pub fn blocks<'s>(&'s self, session: &'s Session) -> Vec<(EntryIndex, Block<'s>)> {
-        let mut blocks: Vec<(EntryIndex, Block<'s>)> = Vec::new();
-        // The first line that has a block.
+    pub fn blocks<'s>(&'s self, session: &'s Session) -> impl Iterator<Item = (EntryIndex, Block<'s>)> {
+        let blocks = self.entries.iter().flat_map(|&entry_idx| {
+            let message = session.entries()[entry_idx].message().into_iter();
+            message.flat_map(move |message| message.blocks().map(move |block| (entry_idx, block)))
+        });
+        // The first line that has a block, if there are several lines.
         let mut lines: FxHashMap<&'s str, EntryIndex> = FxHashMap::default();
-        for &entry_idx in &self.entries {
-            for block in
-                session.entries()[entry_idx].message().into_iter().flat_map(|message| message.blocks())
-            {
-                let raw = threadline_entry::lens::Lens::object(block).json().raw();
-                if *lines.entry(raw).or_insert(entry_idx) == entry_idx {
-                    blocks.push((entry_idx, block));
-                }
-            }
-        }
-        blocks
+        blocks.filter(move |(entry_idx, block)| {
+            let raw = Lens::object(*block).json().raw();
+            self.entries.len() == 1 || *lines.entry(raw).or_insert(*entry_idx) == *entry_idx
+        })
     }
 
     /// Returns the token usage of the reply.

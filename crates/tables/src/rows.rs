@@ -106,7 +106,7 @@ impl LogRows<'_> {
                     continue;
                 }
                 let reply = &self.session.replies()[place];
-                let blocks = reply.blocks(self.session).into_iter().map(|(_, block)| block);
+                let blocks = reply.blocks(self.session).map(|(_, block)| block);
                 let texts: Vec<_> =
                     blocks.filter(|block| block.is(value::TEXT)).filter_map(|block| block.text()).collect();
                 let kind = if reply.is_synthetic() { "synthetic" } else { "reply" };

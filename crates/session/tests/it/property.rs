@@ -104,7 +104,7 @@ fn query_all(session: &Session) -> String {
     let replies: Vec<_> = session
         .replies()
         .iter()
-        .map(|reply| (&reply.id, &reply.entries, reply.blocks(session).len()))
+        .map(|reply| (&reply.id, &reply.entries, reply.blocks(session).count()))
         .collect();
     let calls: Vec<_> = session
         .tool_calls()

@@ -53,7 +53,7 @@ pub(crate) fn text(session: &Session, idx: EntryIndex) -> String {
 fn reply_text(session: &Session, turn: &Turn, reply: ReplyIndex) -> String {
     let reply = &session.replies()[reply];
     let calls = turn.tool_calls(session);
-    let blocks = reply.blocks(session).into_iter().map(|(entry_idx, block)| {
+    let blocks = reply.blocks(session).map(|(entry_idx, block)| {
         let kind = block.kind().unwrap_or_default().into_owned();
         if kind != "tool_use" {
             return kind;

@@ -9,7 +9,7 @@ use crate::render::{names, replay, session, turns};
 fn replies(notation: &str) -> String {
     let session = session(notation);
     let reply = |reply: &threadline_session::Reply| {
-        let blocks = reply.blocks(&session).into_iter().map(|(_, block)| block.kind().unwrap_or_default());
+        let blocks = reply.blocks(&session).map(|(_, block)| block.kind().unwrap_or_default());
         let blocks: Vec<_> = blocks.collect();
         let tokens = reply.usage(&session).and_then(|usage| usage.output_tokens());
         let tokens = tokens.map_or("no usage".into(), |tokens| format!("{tokens} tokens"));
