@@ -144,7 +144,7 @@ fn show_spans(
         exporter.session(file, folders.agents(file), *is_over).map_err(|error| export_error(file, &error))?;
         if cx.json {
             for (span, _) in spans.in_order() {
-                answer.json(&tree::span_object(&file.id, span))?;
+                answer.json(&tree::span_object(&file.id, &spans, span))?;
             }
         } else {
             tree::render(&file.id, &spans, &mut |line| answer.text(line))?;

@@ -15,48 +15,73 @@ use threadline_view::wire::{SpanObject, TokensObject};
 
 /// The part of a span that is shown. A session may have very many, and their attributes are large.
 pub(super) struct SpanRow {
-    trace: TraceId,
+    /// The place of its trace among those of the session.
+    trace: u32,
     id: SpanId,
     parent: Option<SpanId>,
     kind: SpanKind,
     name: Arc<str>,
     start: Millis,
     end: Millis,
-    error: Option<Box<str>>,
-    events: Box<[&'static str]>,
-    usage: Option<Box<(TokenCounts, Option<Money>)>>,
+    error: Option<Arc<str>>,
+    /// What most spans do not have.
+    more: Option<Box<SpanDetails>>,
+}
+
+struct SpanDetails {
+    events: Vec<&'static str>,
+    usage: Option<(TokenCounts, Option<Money>)>,
+}
+
+impl SpanRow {
+    fn events(&self) -> &[&'static str] {
+        self.more.as_ref().map_or(&[], |more| &more.events)
+    }
+
+    fn usage(&self) -> Option<&(TokenCounts, Option<Money>)> {
+        self.more.as_ref()?.usage.as_ref()
+    }
 }
 
 /// Collects spans to show them, instead of sending them.
 #[derive(Default)]
 pub(super) struct SpanRows {
     rows: Vec<SpanRow>,
-    names: HashSet<Arc<str>>,
+    traces: Vec<TraceId>,
+    /// The names and errors, each once.
+    texts: HashSet<Arc<str>>,
 }
 
 impl SpanRows {
     /// Adds a span.
     pub(super) fn add(&mut self, span: TraceSpan) {
-        let name = match self.names.get(&*span.name) {
-            Some(name) => Arc::clone(name),
-            None => {
-                let name: Arc<str> = span.name.into();
-                self.names.insert(Arc::clone(&name));
-                name
-            }
-        };
-        self.rows.push(SpanRow {
-            trace: span.trace,
+        // The spans of a trace follow each other.
+        if self.traces.last() != Some(&span.trace) {
+            self.traces.push(span.trace);
+        }
+        let events: Vec<&'static str> = span.events.iter().map(|event| event.name).collect();
+        let has_more = !events.is_empty() || span.usage.is_some();
+        let row = SpanRow {
+            trace: self.traces.len() as u32 - 1,
             id: span.id,
             parent: span.parent,
             kind: span.kind,
-            name,
+            name: self.shared(&span.name),
             start: span.start,
             end: span.end,
-            error: span.error.map(String::into_boxed_str),
-            events: span.events.iter().map(|event| event.name).collect(),
-            usage: span.usage.map(Box::new),
-        });
+            error: span.error.map(|error| self.shared(&error)),
+            more: has_more.then(|| Box::new(SpanDetails { events, usage: span.usage })),
+        };
+        self.rows.push(row);
+    }
+
+    fn shared(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return Arc::clone(known);
+        }
+        let text: Arc<str> = text.into();
+        self.texts.insert(Arc::clone(&text));
+        text
     }
 
     /// Returns the spans with their places in the tree, each before those below it.
@@ -119,12 +144,12 @@ impl SpanTree {
     }
 }
 
-/// Returns a span as JSON.
-pub(super) fn span_object<'a>(session: &'a str, span: &'a SpanRow) -> SpanObject<'a> {
+/// Returns a span of `rows` as JSON.
+pub(super) fn span_object<'a>(session: &'a str, rows: &SpanRows, span: &'a SpanRow) -> SpanObject<'a> {
     let at = |millis| Timestamp::from_millisecond(millis).ok().map(|at| at.to_string());
     SpanObject {
         session,
-        trace: span.trace.to_string(),
+        trace: rows.traces[span.trace as usize].to_string(),
         span: span.id.to_string(),
         parent: span.parent.map(|id| id.to_string()),
         kind: span.kind.name(),
@@ -132,14 +157,14 @@ pub(super) fn span_object<'a>(session: &'a str, span: &'a SpanRow) -> SpanObject
         started_at: at(span.start),
         ended_at: at(span.end),
         error: span.error.as_deref(),
-        events: span.events.to_vec(),
-        tokens: span.usage.as_deref().map(|(used, _)| TokensObject {
+        events: span.events().to_vec(),
+        tokens: span.usage().map(|(used, _)| TokensObject {
             input: used.input,
             output: used.output,
             cache_read: used.cache_read,
             cache_write: used.cache_write(),
         }),
-        cost: span.usage.as_deref().and_then(|(_, cost)| *cost).map(|cost| cost.to_string()),
+        cost: span.usage().and_then(|(_, cost)| *cost).map(|cost| cost.to_string()),
     }
 }
 
@@ -166,7 +191,7 @@ pub(super) fn render(
         write(&span_line(&indent, span))?;
     }
     let rows = &spans.rows;
-    let cost: Money = rows.iter().filter_map(|span| span.usage.as_ref()?.1).sum();
+    let cost: Money = rows.iter().filter_map(|span| span.usage()?.1).sum();
     let turns = rows.iter().filter(|span| span.kind == SpanKind::Turn).count();
     let (turns, spans) = (plural(turns as u64, "turn"), plural(rows.len() as u64, "span"));
     write(&text!("  {turns}, {spans}, {}\n", cost.short()))
@@ -175,13 +200,13 @@ pub(super) fn render(
 fn span_line(indent: &str, span: &SpanRow) -> TermText {
     let seconds = (span.end - span.start) as f64 / 1000.0;
     let mut out = text!("{indent}{}  {seconds:.1} s", span.name);
-    if let Some((used, cost)) = span.usage.as_deref() {
+    if let Some((used, cost)) = span.usage() {
         let _ = write!(out, "  {} in {} out", used.context(), used.output);
         if let Some(cost) = cost {
             let _ = write!(out, "  {}", cost.short());
         }
     }
-    for event in &span.events {
+    for event in span.events() {
         let _ = write!(out, "  [{event}]");
     }
     if let Some(error) = &span.error {
