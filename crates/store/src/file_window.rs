@@ -159,6 +159,11 @@ impl EndCollector {
         }
     }
 
+    /// Returns the size of the file.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Returns whether the pieces were the whole file.
     pub(crate) fn is_complete(&self) -> bool {
         self.n_bytes == self.size

@@ -151,7 +151,6 @@ fn read_preview(
 /// Makes previews of sessions whose logs are read for another purpose, one after the other.
 #[derive(Default)]
 pub struct PreviewReader {
-    size: u64,
     ends: EndCollector,
     head: Option<HeadValues>,
     tail: Option<TailValues>,
@@ -161,16 +160,16 @@ pub struct PreviewReader {
 impl PreviewReader {
     /// Begins the log of a session, which has `size` bytes.
     pub fn begin(&mut self, size: u64) {
-        self.size = size;
         self.ends.begin(size);
         (self.head, self.tail, self.is_sidechain) = (None, None, false);
     }
 
     /// Adds the piece of the log at `offset`. Pieces must be added in order.
     pub fn add(&mut self, offset: u64, piece: &[u8]) {
+        let size = self.ends.size();
         let ends = self.ends.add(offset, piece);
         if let Some(head) = ends.head {
-            self.head = Some(HeadValues::of(head_lines(head, self.size), tail_is_whole_file(self.size)));
+            self.head = Some(HeadValues::of(head_lines(head, size), tail_is_whole_file(size)));
             self.is_sidechain = starts_sidechain(head);
         }
         if let Some(tail) = ends.tail {
@@ -185,7 +184,7 @@ impl PreviewReader {
         if !self.ends.is_complete() {
             return None;
         }
-        let size = self.size;
+        let size = self.ends.size();
         let (head, tail) = (self.head.take().unwrap_or_default(), self.tail.take().unwrap_or_default());
         if tail.last_message.is_none() && !tail_is_whole_file(size) {
             return None;

@@ -93,6 +93,7 @@ impl CardInput<'_> {
         }
     }
 
+    /// Returns the same text as the output of a card.
     fn printed_output(&self) -> CommandOutput {
         CommandOutput::EndOfResult(self.text.len() - self.printed().len())
     }

@@ -24,7 +24,7 @@ pub(super) struct SpanRow {
     start: Millis,
     end: Millis,
     error: Option<Arc<str>>,
-    /// What most spans do not have.
+    /// The events and the usage; `None` for most spans, which have neither.
     more: Option<Box<SpanDetails>>,
 }
 
