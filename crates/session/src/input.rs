@@ -1,6 +1,8 @@
 //! Classification of user entries. Many entries with the role `user` were not typed by a person.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 use threadline_entry::lens::{System, User};
 use threadline_entry::{Entry, Kind, value};
 
@@ -67,6 +69,12 @@ const TAGS: &[(&str, InputKind)] = &[
     ("Operation stopped by hook", InputKind::HookStop),
 ];
 
+/// Finds the beginning of the names of tags with editor context.
+static EDITOR_TAG: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"ide_"));
+
+/// Finds escapes that may be letters of a tag.
+static LATIN_ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u00"));
+
 impl InputKind {
     /// Returns the kind of a text that begins with one of the [`TAGS`].
     pub(crate) fn of_tag(text: &str) -> Option<Self> {
@@ -81,8 +89,8 @@ impl InputKind {
         // An escape may be a letter of a tag, unless it is a control character.
         let is_control = |at: usize| matches!(written.get(at + 4), Some(b'0' | b'1'));
         written.first().is_some_and(is_plain_start)
-            && memmem::find(written, b"ide_").is_none()
-            && memmem::find_iter(written, b"\\u00").all(is_control)
+            && EDITOR_TAG.find(written).is_none()
+            && LATIN_ESCAPE.find_iter(written).all(is_control)
     }
 
     /// Returns the kind of a `user` entry that contains no tool result.

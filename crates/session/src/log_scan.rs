@@ -9,7 +9,9 @@
 //! with the session.
 
 use std::hash::BuildHasher;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
 use threadline_entry::{BlockKind, Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value};
@@ -18,7 +20,7 @@ use crate::id_index::{IdIndex, IdPacker, PackedId};
 use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
 use crate::tool_call::result_outcome;
-use crate::turn::{TurnLines, belongs_to_next_turn, has_no_typed_text, recorded_turn_index, split_turns};
+use crate::turn::{TurnLines, belongs_to_next_turn, count_turns, has_no_typed_text, recorded_turn_index};
 
 /// Scans the lines of one log after another.
 pub struct LogScan {
@@ -516,7 +518,7 @@ impl LogScan {
             }
         }
         let members: Vec<EntryIndex> = members.indices().filter(|&idx| members[idx]).collect();
-        let turns = split_turns(self, &members).len() as u64;
+        let turns = count_turns(self, &members);
         let agents = self.agents.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
         Some(ScannedCounts { turns, errors: if turns == 0 { 0 } else { errors }, agents })
     }
@@ -712,6 +714,7 @@ fn is_special_attachment(outline: &LineOutline<'_>) -> bool {
 
 /// Returns whether the content of a sub-agent's prompt certainly does not say that a hook stopped the agent.
 fn is_plain_text(content: &[u8]) -> bool {
-    let text = std::str::from_utf8(content);
-    text.is_ok_and(|text| !text.contains("stopped by hook") && !text.contains("\\u00"))
+    static NOT_PLAIN: LazyLock<[Finder<'static>; 2]> =
+        LazyLock::new(|| [&b"stopped by hook"[..], b"\\u00"].map(Finder::new));
+    std::str::from_utf8(content).is_ok() && NOT_PLAIN.iter().all(|text| text.find(content).is_none())
 }

@@ -162,10 +162,35 @@ impl TurnLines for Session {
 }
 
 /// Splits a conversation into turns. Every entry follows its parent.
-pub(crate) fn split_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> IndexVec<TurnIndex, Turn> {
-    let mut turns: Vec<Turn> = Vec::new();
+fn split_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> IndexVec<TurnIndex, Turn> {
+    let mut turns = Vec::new();
+    each_turn(lines, ordered, |turn| {
+        turns.push(turn);
+        Vec::new()
+    });
+    turns.into()
+}
+
+/// Returns the number of turns of a conversation.
+pub(crate) fn count_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> u64 {
+    let mut n_turns = 0;
+    each_turn(lines, ordered, |turn| {
+        n_turns += 1;
+        turn.entries
+    });
+    n_turns
+}
+
+/// Calls `on_turn` for each turn of a conversation, which returns a list that may be reused.
+fn each_turn(
+    lines: &impl TurnLines,
+    ordered: &[EntryIndex],
+    mut on_turn: impl FnMut(Turn) -> Vec<EntryIndex>,
+) {
+    let mut last: Option<Turn> = None;
     // Hooks, attachments and injected text before the first prompt become part of its turn.
     let mut before = Vec::new();
+    let mut unused = Vec::new();
     let local = local_commands(lines, ordered);
     // The turn number that Claude Code recorded, in versions that do.
     let mut own_number = None;
@@ -181,7 +206,7 @@ pub(crate) fn split_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> Ind
         }
         // Editor context, images and task notifications may be on separate lines before the prompt.
         let waiting =
-            turns.last_mut().filter(|turn| input.is_some_and(|input| accepts_prompt(lines, turn, input)));
+            last.as_mut().filter(|turn| input.is_some_and(|input| accepts_prompt(lines, turn, input)));
         if let Some(turn) = waiting {
             (turn.prompt, input) = (Some(idx), None);
         }
@@ -189,33 +214,35 @@ pub(crate) fn split_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> Ind
             Some(input) => input != InputKind::Meta && !input.is_command_line() && !input.is_command_output(),
             None => lines.kind(idx) == Kind::Assistant,
         };
-        if input.is_some() || (turns.is_empty() && spoken) {
-            let mut entries = vec![idx];
+        if input.is_some() || (last.is_none() && spoken) {
+            let mut entries = std::mem::take(&mut unused);
+            entries.clear();
+            entries.push(idx);
             entries.append(&mut before);
             // The caveat before a command and the hooks of a session start belong to the turn that
             // follows them.
-            if let Some(last) = turns.last_mut() {
+            if let Some(last) = &mut last {
                 let spared =
                     last.entries.iter().rev().take_while(|&&idx| lines.belongs_to_next_turn(idx)).count();
-                entries.extend(last.entries.split_off(last.entries.len() - spared));
-            }
-            let round = round_after(lines, turns.last(), idx);
-            if let Some(last) = turns.last_mut() {
+                entries.extend(last.entries.drain(last.entries.len() - spared..));
                 last.continues_in_next = input.is_some_and(|input| !input.is_typed());
             }
-            let (number, prompt) = (turns.len() + 1, input.map(|_| idx));
-            turns.push(Turn { number, prompt, entries, round, continues_in_next: false });
+            let round = round_after(lines, last.as_ref(), idx);
+            let number = last.as_ref().map_or(1, |last| last.number + 1);
+            let prompt = input.map(|_| idx);
+            let opened = Turn { number, prompt, entries, round, continues_in_next: false };
+            unused = last.replace(opened).map(&mut on_turn).unwrap_or_default();
         } else {
-            turns.last_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
+            last.as_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
         }
     }
     // The log contains no prompt and no reply, only local commands or injected text: they form one
     // turn.
-    if turns.is_empty() && before.iter().any(|&idx| lines.input(idx).is_some()) {
+    if last.is_none() && before.iter().any(|&idx| lines.input(idx).is_some()) {
         let round = Round::NewSession;
-        turns.push(Turn { number: 1, prompt: None, entries: before, round, continues_in_next: false });
+        last = Some(Turn { number: 1, prompt: None, entries: before, round, continues_in_next: false });
     }
-    turns.into()
+    last.map(on_turn);
 }
 
 /// Returns the commands that Claude Code executed itself, without a reply of the model: `/model`,
