@@ -294,7 +294,8 @@ fn before_long_word(text: &str, end: usize) -> &str {
 /// Returns the text with single spaces instead of any white space.
 fn one_line(text: &str) -> String {
     let mut words = text.split_whitespace();
-    let mut line = words.next().unwrap_or_default().to_owned();
+    let mut line = String::with_capacity(text.len());
+    line.push_str(words.next().unwrap_or_default());
     for word in words {
         line.push(' ');
         line.push_str(word);

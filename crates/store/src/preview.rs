@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
-use memchr::memmem;
+use memchr::{memmem, memrchr_iter};
 use rayon::prelude::*;
 use threadline_entry::key::{self, quoted};
 use threadline_entry::{FirstPromptSearch, Json, Millis, SessionStartSearch, TitleSources, walk};
@@ -462,10 +462,14 @@ fn is_reply(line: &[u8]) -> bool {
 /// Returns a record with a title at the end of a torn line, which was not terminated before the record was
 /// appended.
 fn record_at_end(line: &[u8]) -> Option<&[u8]> {
-    static PREFIX: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(RECORD_PREFIX));
-    // A search from the end would not be vectorized.
-    let last = PREFIX.find_iter(line).last();
-    let record = &line[last.filter(|start| *start > 0)?..];
+    // It contains no other object. In a string, a quote after a brace is escaped, or ends the string.
+    let is_object = |start: &usize| {
+        line[start + 1..]
+            .strip_prefix(b"\"")
+            .is_some_and(|rest| !rest.starts_with(b",") && !rest.starts_with(b"}"))
+    };
+    let start = memrchr_iter(b'{', line).find(is_object).filter(|start| *start > 0)?;
+    let record = line[start..].strip_prefix(RECORD_PREFIX).map(|_| &line[start..])?;
     TITLE_TYPES
         .iter()
         .any(|name| record[RECORD_PREFIX.len()..].starts_with(name.as_bytes()))
