@@ -3,6 +3,7 @@
 //! A log is identified by path, size and modification time, and read again only when one of them changes. The
 //! cache can be dropped at any time: without it, figures are available later, but they are the same.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -231,7 +232,8 @@ impl Worker {
         let calls = ledger.finish();
         let cache = &self.cache;
         let counts = |_, log: &LogFile| Some(&cache.get(&log.path)?.result.as_ref().ok()?.counts);
-        let by_session = figures_by_session(sessions, &counts, &calls, &self.prices, &self.zone);
+        let tallies = tallies_by_session(sessions, &counts);
+        let by_session = figures_by_session(tallies, &calls, &self.prices, &self.zone);
         let figures = SessionFigures { calls, by_session, unread, n_pending, logs };
         *lock(&self.published.figures) = Arc::new(figures);
         self.published.changed.notify_all();
@@ -239,20 +241,16 @@ impl Worker {
     }
 }
 
-/// Returns the figures of each session with a readable log, by session id. `counts` returns the counts of a
-/// log, given its number among the logs of all sessions; `None` if it could not be read.
-pub(crate) fn figures_by_session<'c>(
-    sessions: &[SessionLogs],
-    counts: &(dyn Fn(usize, &LogFile) -> Option<&'c LogCounts> + Sync),
+/// Returns the figures of each session with a readable log, by session id.
+pub(crate) fn figures_by_session(
+    (mut all, unbilled_tools): (HashMap<String, Arc<SessionCardFigures>>, UnbilledTools<'_, '_>),
     calls: &ModelCalls,
     prices: &PriceBook,
     zone: &TimeZone,
 ) -> HashMap<String, Arc<SessionCardFigures>> {
     let by = (GroupBy::Session, GroupBy::Model);
-    let ((groups, billed_tools), (mut all, unbilled_tools)) = rayon::join(
-        || rayon::join(|| CallGroups::nested(calls, by, prices, zone, |_| true), || calls.tools_by_session()),
-        || tallies_by_session(sessions, counts),
-    );
+    let (groups, billed_tools) =
+        rayon::join(|| CallGroups::nested(calls, by, prices, zone, |_| true), || calls.tools_by_session());
     for (group, models) in groups {
         let CallGroupKey::Session { session, .. } = group.key else { continue };
         let Some(figures) = all.get_mut(&session) else { continue };
@@ -266,26 +264,29 @@ pub(crate) fn figures_by_session<'c>(
     }
     all.par_iter_mut().for_each(|(id, figures)| {
         let billed = billed_tools.get(&**id).into_iter().flatten();
-        let mut tools: HashMap<&str, u64> = billed.map(|(name, count)| (*name, *count)).collect();
+        let mut tools: BTreeMap<&str, u64> = billed.copied().collect();
         let unbilled = unbilled_tools.get(&**id).into_iter().flatten().copied().flatten();
         unbilled.for_each(|(name, count)| *tools.entry(name).or_default() += count);
         let figures = Arc::make_mut(figures);
         figures.tools = tools.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-        figures.tools.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        // Those with the same number stay in the order of their names.
+        figures.tools.sort_by_key(|(_, count)| Reverse(*count));
     });
     all
 }
 
-/// The calls of tools by replies without figures, for each log of a session that has any.
-type UnbilledTools<'c> = Vec<&'c BTreeMap<String, u64>>;
+/// The calls of tools by replies without figures, for each log of a session that has any, by session id.
+type UnbilledTools<'s, 'c> = HashMap<&'s str, Vec<&'c BTreeMap<String, u64>>>;
 
 /// Returns the tally of each session with a readable log, and its calls of tools by replies without figures.
-fn tallies_by_session<'s, 'c>(
+/// `counts` returns the counts of a log, given its number among the logs of all sessions; `None` if it could
+/// not be read.
+pub(crate) fn tallies_by_session<'s, 'c>(
     sessions: &'s [SessionLogs],
     counts: &(dyn Fn(usize, &LogFile) -> Option<&'c LogCounts> + Sync),
-) -> (HashMap<String, Arc<SessionCardFigures>>, HashMap<&'s str, UnbilledTools<'c>>) {
+) -> (HashMap<String, Arc<SessionCardFigures>>, UnbilledTools<'s, 'c>) {
     let mut all: HashMap<String, Arc<SessionCardFigures>> = HashMap::with_capacity(sessions.len());
-    let mut unbilled_tools: HashMap<&str, UnbilledTools<'c>> = HashMap::new();
+    let mut unbilled_tools: UnbilledTools<'s, 'c> = HashMap::new();
     let mut numbers = 0..;
     for session in sessions {
         let mut next = |log: &LogFile| counts(numbers.next()?, log);

@@ -24,7 +24,7 @@ use threadline_view::{LogCounts, LogTally, SessionCardFigures};
 
 use crate::call_cache::CallCache;
 use crate::config::App;
-use crate::counter::{LogFigures, figures_by_session, read_figures};
+use crate::counter::{LogFigures, figures_by_session, read_figures, tallies_by_session};
 use crate::error::AppError;
 use crate::sync::{into_inner, lock};
 use crate::usage::{LogScanner, left_out_note, unreadable};
@@ -242,8 +242,9 @@ fn count(
         bytes.push(log_bytes);
         previews.push(preview);
     }
-    let calls = into_inner(ledger).finish();
-    let by_session = figures_by_session(sessions, &|number, _| counts[number].as_ref(), &calls, prices, zone);
+    let tallies = || tallies_by_session(sessions, &|number, _| counts[number].as_ref());
+    let (calls, tallies) = rayon::join(|| into_inner(ledger).finish(), tallies);
+    let by_session = figures_by_session(tallies, &calls, prices, zone);
     // Dropping the calls takes a while, and nothing needs to wait for it.
     rayon::spawn(move || drop(calls));
     let mut unread = into_inner(unread);

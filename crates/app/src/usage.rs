@@ -173,12 +173,18 @@ pub struct UsageRead {
 /// Reads the usage of one log after another, and reuses the memory and the cache of line layouts.
 #[derive(Default)]
 pub(crate) struct LogScanner {
-    buffer: Vec<u8>,
-    cache: Option<ScanCache>,
+    reader: LogReader,
     /// The scan of turns and errors, between two logs.
     pub(crate) counts: LogCountScan,
     outlines: OutlineReader,
     pub(crate) previews: PreviewReader,
+}
+
+/// Reads the blocks of one log after another.
+#[derive(Default)]
+struct LogReader {
+    buffer: Vec<u8>,
+    cache: Option<ScanCache>,
 }
 
 /// Scanners that are not in use, so that logs read in parallel share a few of them. A new scanner has to
@@ -207,7 +213,7 @@ impl LogScanner {
         log: &LogFile,
         wants: ScanOptions,
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
-        self.scan_blocks(log, wants, UsageScan::block)
+        self.reader.scan(log, wants, UsageScan::block)
     }
 
     /// Does the same, and passes every block to `on_block` and every line with its outline to `each`.
@@ -218,20 +224,31 @@ impl LogScanner {
         mut on_block: impl FnMut(&LineBlock<'_>),
         mut each: impl FnMut(&LogLine<'_>, Option<&LineOutline<'_>>),
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
-        let mut outlines = std::mem::take(&mut self.outlines);
-        let result = self.scan_blocks(log, wants, |scan, block| {
+        let Self { reader, outlines, .. } = self;
+        reader.scan(log, wants, |scan, block| {
             on_block(block);
             outlines.read_block(block, |line, outline| {
                 scan.line(line, outline);
                 each(line, outline);
             });
-        });
-        self.outlines = outlines;
-        result
+        })
     }
 
+    /// Opens the lines of a log, without those longer than [`MAX_LINE`]. [`LogScanner::give_back`] returns
+    /// the buffer.
+    pub(crate) fn lines(&mut self, path: &Path) -> io::Result<LineReader<std::fs::File>> {
+        self.reader.lines(path)
+    }
+
+    /// Returns the buffer of [`LogScanner::lines`] to the scanner.
+    pub(crate) fn give_back(&mut self, buffer: Vec<u8>) {
+        self.reader.buffer = buffer;
+    }
+}
+
+impl LogReader {
     /// Passes the blocks of a log to `each`, with the scan of its usage.
-    fn scan_blocks(
+    fn scan(
         &mut self,
         log: &LogFile,
         wants: ScanOptions,
@@ -255,16 +272,9 @@ impl LogScanner {
         result.map(|left_out| (scanned, left_out))
     }
 
-    /// Opens the lines of a log, without those longer than [`MAX_LINE`]. [`LogScanner::give_back`] returns
-    /// the buffer.
-    pub(crate) fn lines(&mut self, path: &Path) -> io::Result<LineReader<std::fs::File>> {
+    fn lines(&mut self, path: &Path) -> io::Result<LineReader<std::fs::File>> {
         let lines = LineReader::new(open_regular(path)?).skip_longer_than(MAX_LINE);
         Ok(lines.with_buffer(std::mem::take(&mut self.buffer)))
-    }
-
-    /// Returns the buffer of [`LogScanner::lines`] to the scanner.
-    pub(crate) fn give_back(&mut self, buffer: Vec<u8>) {
-        self.buffer = buffer;
     }
 }
 

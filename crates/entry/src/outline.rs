@@ -36,7 +36,7 @@ pub struct OutlineReader {
     starts: LiteralStarts,
     /// The layouts of the last two lines, and the one that followed each such pair last.
     last: [usize; 2],
-    next: [[usize; MAX_LAYOUTS]; MAX_LAYOUTS],
+    next: [[u8; MAX_LAYOUTS]; MAX_LAYOUTS],
     /// The number of the newest layout.
     last_number: u64,
     walker: OutlineWalker,
@@ -94,7 +94,7 @@ impl OutlineReader {
     #[inline(always)]
     fn find_layout_by<S: Simd>(&mut self, skipper: ValueSkipper<S>, text: &[u8]) -> Option<(usize, usize)> {
         let [before, last] = self.last.map(|layout| layout % MAX_LAYOUTS);
-        let expected = self.next[before][last];
+        let expected = usize::from(self.next[before][last]);
         let mut compared: Option<(usize, usize)> = None;
         let places = self.order.iter().position(|&layout| layout == expected).into_iter();
         for place in places.chain(0..self.order.len()) {
@@ -113,7 +113,7 @@ impl OutlineReader {
                     // Each match moves a layout one place forward, so that the order is soon that of the
                     // frequencies.
                     self.order.swap(place, place.saturating_sub(1));
-                    self.next[before][last] = layout;
+                    self.next[before][last] = layout as u8;
                     self.last = [last, layout];
                     return Some((layout, length));
                 }

@@ -1,6 +1,7 @@
 //! Adds calls up by time, place, model or tool.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::hash::Hash;
 
 use jiff::tz::TimeZone;
 use rayon::prelude::*;
@@ -156,7 +157,7 @@ impl CallGroups {
             for (row, place) in rows.iter().zip(n * CHUNK_CALLS..) {
                 let call = calls.call(row);
                 if keep(&call) {
-                    adder.count(place, row, &call, &mut days);
+                    adder.count(place, row, &call, &mut days, |id| id);
                 }
             }
             adder
@@ -176,7 +177,7 @@ impl CallGroups {
                 adder.count_sum(id, sum, &call);
             }
         }
-        adder.finish(&days)
+        Self::new(calls, adder.groups, &days)
     }
 
     /// Keeps only the groups that `wanted` accepts, and recomputes the total.
@@ -200,37 +201,37 @@ impl CallGroups {
         keep: impl Fn(&ModelCall<'_>) -> bool + Sync,
     ) -> Vec<(CallGroup, Self)> {
         let add = |(n, rows): (usize, &[CallRow])| {
-            let mut adder = NestedAdder::new(calls, book);
+            let mut adder = GroupAdder::new(calls, book);
             let (mut outer_days, mut inner_days) = (DayLookup::new(zone, outer), DayLookup::new(zone, inner));
             for (row, place) in rows.iter().zip(n * CHUNK_CALLS..) {
                 let call = calls.call(row);
-                let Some(id) = group_id(calls, row, &mut outer_days).filter(|_| keep(&call)) else {
-                    continue;
-                };
-                if inner == GroupBy::Tool {
-                    adder.whole.count_in(id, row, &call);
+                if let Some(id) = group_id(calls, row, &mut outer_days).filter(|_| keep(&call)) {
+                    adder.count(place, row, &call, &mut inner_days, |inner| (id, inner));
                 }
-                adder.part(id).count(place, row, &call, &mut inner_days);
             }
             adder
         };
         let chunks = calls.rows.par_chunks(CHUNK_CALLS).enumerate().map(add);
-        let NestedAdder { mut whole, mut parts } =
-            chunks.reduce(|| NestedAdder::new(calls, book), NestedAdder::join);
-        // A call that is not split between tools is in one part.
-        if inner != GroupBy::Tool {
-            for (id, part) in &parts {
-                for (_, GroupSum { totals, first, last }) in &part.groups {
-                    whole.sum(*id, *first, *last).totals += totals;
-                }
-            }
+        let sums = chunks.reduce(|| GroupAdder::new(calls, book), GroupAdder::join).groups;
+        let mut whole = GroupAdder::new(calls, book);
+        let mut parts: FxHashMap<GroupId, Vec<(GroupId, GroupSum)>> = FxHashMap::default();
+        for ((id, inner), part) in sums {
+            let totals = &mut whole.sum(id, part.first, part.last).totals;
+            *totals += &part.totals;
+            totals.tool_calls = 0;
+            parts.entry(id).or_default().push((inner, part));
         }
         let (outer_days, inner_days) = (DayLookup::new(zone, outer), DayLookup::new(zone, inner));
-        let groups = whole.into_groups(&outer_days).0;
-        let with_part = groups.into_iter().map(|(id, group)| (group, parts.remove(&id)));
-        let with_part: Vec<(CallGroup, Option<GroupAdder<'_>>)> = with_part.collect();
-        let finish = |part: Option<GroupAdder<'_>>| part.map(|part| part.finish(&inner_days));
-        with_part.into_par_iter().map(|(group, part)| (group, finish(part).unwrap_or_default())).collect()
+        let groups = sorted_groups(calls, whole.groups, &outer_days).0;
+        let with_parts = groups.into_iter().map(|(id, group)| (group, parts.remove(&id).unwrap_or_default()));
+        let with_parts: Vec<(CallGroup, Vec<(GroupId, GroupSum)>)> = with_parts.collect();
+        let finish = |(group, parts)| (group, Self::new(calls, parts, &inner_days));
+        with_parts.into_par_iter().map(finish).collect()
+    }
+
+    fn new(calls: &ModelCalls, sums: Vec<(GroupId, GroupSum)>, days: &DayLookup<'_>) -> Self {
+        let (groups, total) = sorted_groups(calls, sums, days);
+        Self { groups: groups.into_iter().map(|(_, group)| group).collect(), total }
     }
 }
 
@@ -296,7 +297,7 @@ impl ModelCalls {
 
     /// Returns how often each session called each tool, with its sub-agents and on all branches. A tool call
     /// that the logs of several sessions contain counts in each of them.
-    pub fn tools_by_session(&self) -> HashMap<&str, HashMap<&str, u64>> {
+    pub fn tools_by_session(&self) -> FxHashMap<&str, Vec<(&str, u64)>> {
         let mut counts: FxHashMap<(NameId, NameId), u64> = FxHashMap::default();
         let shared: FxHashSet<u32> = self.shared_tools.iter().map(|(_, tool)| tool.row).collect();
         for tool in self.tools.iter().filter(|tool| !shared.contains(&tool.row)) {
@@ -306,9 +307,9 @@ impl ModelCalls {
         for (session, tool) in &self.shared_tools {
             *counts.entry((*session, tool.name)).or_default() += 1;
         }
-        let mut sessions: HashMap<&str, HashMap<&str, u64>> = HashMap::new();
+        let mut sessions: FxHashMap<&str, Vec<(&str, u64)>> = FxHashMap::default();
         for ((session, tool), count) in counts {
-            sessions.entry(self.names.get(session)).or_default().insert(self.names.get(tool), count);
+            sessions.entry(self.names.get(session)).or_default().push((self.names.get(tool), count));
         }
         sessions
     }
@@ -321,41 +322,14 @@ impl ModelCalls {
     }
 }
 
-/// Adds up calls by two properties.
-struct NestedAdder<'a> {
-    whole: GroupAdder<'a>,
-    parts: FxHashMap<GroupId, GroupAdder<'a>>,
-}
-
-impl<'a> NestedAdder<'a> {
-    fn new(calls: &'a ModelCalls, book: &'a PriceBook) -> Self {
-        Self { whole: GroupAdder::new(calls, book), parts: FxHashMap::default() }
-    }
-
-    fn part(&mut self, id: GroupId) -> &mut GroupAdder<'a> {
-        let (calls, book) = (self.whole.calls, self.whole.book);
-        self.parts.entry(id).or_insert_with(|| GroupAdder::new(calls, book))
-    }
-
-    /// Merges two partial results.
-    fn join(self, other: Self) -> Self {
-        let mut joined = Self { whole: self.whole.join(other.whole), parts: self.parts };
-        for (id, added) in other.parts {
-            let part = joined.part(id);
-            let before = std::mem::replace(part, GroupAdder::new(added.calls, added.book));
-            *part = before.join(added);
-        }
-        joined
-    }
-}
-
-struct GroupAdder<'a> {
+/// Adds up calls by the id of their group.
+struct GroupAdder<'a, Id> {
     calls: &'a ModelCalls,
     book: &'a PriceBook,
     /// The prices of the last model: the next call nearly always has the same.
     prices: Option<(NameId, &'a [ModelPrice])>,
-    groups: Vec<(GroupId, GroupSum)>,
-    places: FxHashMap<GroupId, usize>,
+    groups: Vec<(Id, GroupSum)>,
+    places: FxHashMap<Id, usize>,
     /// The index of the last group.
     last: usize,
 }
@@ -367,7 +341,7 @@ struct GroupSum {
     last: Millis,
 }
 
-impl<'a> GroupAdder<'a> {
+impl<'a, Id: Copy + Eq + Hash> GroupAdder<'a, Id> {
     fn new(calls: &'a ModelCalls, book: &'a PriceBook) -> Self {
         Self { calls, book, prices: None, groups: Vec::new(), places: FxHashMap::default(), last: 0 }
     }
@@ -387,35 +361,43 @@ impl<'a> GroupAdder<'a> {
         }
     }
 
-    fn count(&mut self, place: usize, row: &CallRow, call: &ModelCall<'_>, days: &mut DayLookup<'_>) {
+    /// Adds a call, given the id of its group or, if it is split, those of its groups.
+    fn count(
+        &mut self,
+        place: usize,
+        row: &CallRow,
+        call: &ModelCall<'_>,
+        days: &mut DayLookup<'_>,
+        id: impl Fn(GroupId) -> Id,
+    ) {
         match group_id(self.calls, row, days) {
-            Some(id) => self.count_in(id, row, call),
+            Some(group) => self.count_in(id(group), row, call),
             None => {
                 let prices = self.prices(row, call);
                 let totals = UsageTotals::by_prices(call, self.book, prices);
-                self.add_by_tool(place as u32, row.at, &totals);
+                self.add_by_tool(place as u32, row.at, &totals, id);
             }
         }
     }
 
-    fn count_in(&mut self, id: GroupId, row: &CallRow, call: &ModelCall<'_>) {
+    fn count_in(&mut self, id: Id, row: &CallRow, call: &ModelCall<'_>) {
         let (book, prices) = (self.book, self.prices(row, call));
         self.sum_at(id, row.at).totals.count(call, book, prices);
     }
 
-    fn count_sum(&mut self, id: GroupId, sum: &CallSum, call: &ModelCall<'_>) {
+    fn count_sum(&mut self, id: Id, sum: &CallSum, call: &ModelCall<'_>) {
         let (book, prices) = (self.book, self.prices(&sum.row, call));
         let last = if sum.last_at == UNDATED { Millis::MIN } else { sum.last_at };
         self.sum(id, sum.row.at, last).totals.count_sum(sum, call, book, prices);
     }
 
     /// Returns the sum of a group and extends its time range to `at`.
-    fn sum_at(&mut self, id: GroupId, at: Millis) -> &mut GroupSum {
+    fn sum_at(&mut self, id: Id, at: Millis) -> &mut GroupSum {
         self.sum(id, at, if at == UNDATED { Millis::MIN } else { at })
     }
 
     /// Returns the sum of a group and extends its time range to `first..=last`.
-    fn sum(&mut self, id: GroupId, first: Millis, last: Millis) -> &mut GroupSum {
+    fn sum(&mut self, id: Id, first: Millis, last: Millis) -> &mut GroupSum {
         if self.groups.get(self.last).is_none_or(|(known, _)| *known != id) {
             self.last = *self.places.entry(id).or_insert_with(|| {
                 let none = GroupSum { totals: UsageTotals::default(), first: UNDATED, last: Millis::MIN };
@@ -430,52 +412,45 @@ impl<'a> GroupAdder<'a> {
     }
 
     /// Splits a call between the tools it called.
-    fn add_by_tool(&mut self, row: u32, at: Millis, totals: &UsageTotals) {
+    fn add_by_tool(&mut self, row: u32, at: Millis, totals: &UsageTotals, id: impl Fn(GroupId) -> Id) {
         let mut counts: BTreeMap<&str, (NameId, u64)> = BTreeMap::new();
         for tool in self.calls.tools_of(row) {
             counts.entry(self.calls.names.get(tool.name)).or_insert((tool.name, 0)).1 += 1;
         }
         if counts.is_empty() {
-            self.sum_at(NO_TOOL_ID, at).totals += totals;
+            self.sum_at(id(NO_TOOL_ID), at).totals += totals;
             return;
         }
         let count = counts.len() as u64;
         for (n, (name, uses)) in counts.into_values().enumerate() {
             let share = UsageTotals { tool_calls: uses, ..totals.share(n as u64, count) };
-            self.sum_at((u64::from(name), 0), at).totals += &share;
+            self.sum_at(id((u64::from(name), 0)), at).totals += &share;
         }
     }
+}
 
-    fn finish(self, days: &DayLookup<'_>) -> CallGroups {
-        let (groups, total) = self.into_groups(days);
-        CallGroups { groups: groups.into_iter().map(|(_, group)| group).collect(), total }
+/// Returns the groups in order, each with its id, and the total.
+fn sorted_groups(
+    calls: &ModelCalls,
+    sums: Vec<(GroupId, GroupSum)>,
+    days: &DayLookup<'_>,
+) -> (Vec<(GroupId, CallGroup)>, UsageTotals) {
+    let mut total = UsageTotals::default();
+    let group = |(id, GroupSum { totals, first, last })| {
+        total += &totals;
+        let first_at = Some(first).filter(|at| *at != UNDATED);
+        let last_at = Some(last).filter(|at| *at != Millis::MIN);
+        (id, CallGroup { key: key_of(calls, id, days), totals, first_at, last_at })
+    };
+    let mut groups: Vec<(GroupId, CallGroup)> = sums.into_iter().map(group).collect();
+    let first = |group: &CallGroup| group.first_at.unwrap_or(UNDATED);
+    match days.by {
+        GroupBy::Day | GroupBy::Week | GroupBy::Month => groups.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key)),
+        GroupBy::Session => groups.sort_by(|(_, a), (_, b)| (first(a), &a.key).cmp(&(first(b), &b.key))),
+        _ => groups.sort_by(|(_, a), (_, b)| {
+            let size = |group: &CallGroup| (group.totals.cost, group.totals.tokens.total());
+            size(b).cmp(&size(a)).then_with(|| a.key.cmp(&b.key))
+        }),
     }
-
-    /// Returns the groups in order, each with its id, and the total.
-    fn into_groups(self, days: &DayLookup<'_>) -> (Vec<(GroupId, CallGroup)>, UsageTotals) {
-        let by = days.by;
-        let mut total = UsageTotals::default();
-        let mut groups: Vec<(GroupId, CallGroup)> = self
-            .groups
-            .into_iter()
-            .map(|(id, GroupSum { totals, first, last })| {
-                total += &totals;
-                let first_at = Some(first).filter(|at| *at != UNDATED);
-                let last_at = Some(last).filter(|at| *at != Millis::MIN);
-                (id, CallGroup { key: key_of(self.calls, id, days), totals, first_at, last_at })
-            })
-            .collect();
-        let first = |group: &CallGroup| group.first_at.unwrap_or(UNDATED);
-        match by {
-            GroupBy::Day | GroupBy::Week | GroupBy::Month => {
-                groups.sort_by(|(_, a), (_, b)| a.key.cmp(&b.key))
-            }
-            GroupBy::Session => groups.sort_by(|(_, a), (_, b)| (first(a), &a.key).cmp(&(first(b), &b.key))),
-            _ => groups.sort_by(|(_, a), (_, b)| {
-                let size = |group: &CallGroup| (group.totals.cost, group.totals.tokens.total());
-                size(b).cmp(&size(a)).then_with(|| a.key.cmp(&b.key))
-            }),
-        }
-        (groups, total)
-    }
+    (groups, total)
 }
