@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::finding::{Code, Finding};
-use crate::index::{FieldOffsets, IndexedFields, LineIndex};
+use crate::index::{FieldOffsets, IndexedFields, LineIndex, LineText};
 use crate::json::{self, DEPTH_LIMIT, Json, JsonValidator};
 use crate::key;
 use crate::kind::Kind;
@@ -545,7 +545,14 @@ impl Entry {
 
     /// Returns the indexed members of the line, if it has an index.
     fn fields(&self) -> Option<IndexedFields<'_>> {
-        Some(self.index()?.top(self.text()))
+        Some(self.index()?.top(self.line_text()))
+    }
+
+    fn line_text(&self) -> LineText<'_> {
+        let LineRecord { start, end, .. } = self.record;
+        let text = &**self.source.text;
+        let end = if end == u32::MAX { text.len() } else { end as usize };
+        LineText { text, start: start as usize, length: end - start as usize }
     }
 
     /// Returns the text of the object, or `None` if the line is not one.
@@ -561,11 +568,10 @@ impl Entry {
 
     /// Returns the whole object, or `None` if the line is not one.
     pub fn object(&self) -> Option<Object<'_>> {
-        let json = self.json()?;
-        Some(match self.fields() {
-            Some(fields) => Object::indexed(json, fields),
-            None => Object::new(json),
-        })
+        match self.fields() {
+            Some(fields) => Some(Object::of_line(fields)),
+            None => self.json().map(Object::new),
+        }
     }
 
     /// Returns the members of the object in order; none if the line is not an object.
@@ -662,7 +668,7 @@ impl Entry {
     /// Returns the message of a `user` or `assistant` line.
     pub fn message(&self) -> Option<Message<'_>> {
         let json = self.get("message").filter(|json| json.is_object())?;
-        Some(Message::over(match self.index().and_then(|index| index.message(self.text())) {
+        Some(Message::over(match self.index().and_then(|index| index.message(self.line_text())) {
             Some((fields, blocks)) => Object::indexed(json, fields).with_blocks(blocks),
             None => Object::new(json),
         }))
@@ -774,13 +780,14 @@ impl LineRecord {
             Err(message) => return findings.push(broken_line_finding(body, at, message)),
         };
         if let Some(index) = LineIndex::at(fields, position, seen.has_unusual_keys) {
-            let name = index.top(text).get("type").and_then(Json::as_str);
+            let line = LineText::whole(text);
+            let name = index.top(line).get("type").and_then(Json::as_str);
             self.kind = name.map_or(Kind::Untyped, |name| Kind::named(&name));
             if seen.max_depth >= DEPTH_LIMIT {
                 let message = format!("values are nested {} levels deep", seen.max_depth);
                 findings.push(Finding::new(Code::DeepNesting, at, message));
             }
-            if let Some(key) = index.duplicate_key(text) {
+            if let Some(key) = index.duplicate_key(line) {
                 findings.push(Finding::new(Code::DuplicateKey, at, format!("duplicate key `{key}`")));
             }
         }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use memchr::memrchr;
 use serde_json::value::RawValue;
@@ -130,13 +131,13 @@ impl<'a> LineIndex<'a> {
     }
 
     /// Returns the members of the line.
-    pub(crate) fn top(self, text: &'a str) -> IndexedFields<'a> {
+    pub(crate) fn top(self, text: LineText<'a>) -> IndexedFields<'a> {
         let fields = &self.fields[..self.top as usize];
-        IndexedFields { text, end: text.len(), fields, has_unusual_keys: self.has_unusual_keys }
+        IndexedFields { text, end: text.length, fields, has_unusual_keys: self.has_unusual_keys }
     }
 
     /// Returns the members of the line's message, and its blocks.
-    pub(crate) fn message(self, text: &'a str) -> Option<(IndexedFields<'a>, IndexedBlocks<'a>)> {
+    pub(crate) fn message(self, text: LineText<'a>) -> Option<(IndexedFields<'a>, IndexedBlocks<'a>)> {
         let (end, count) = self.message;
         if end == 0 {
             return None;
@@ -151,7 +152,7 @@ impl<'a> LineIndex<'a> {
     }
 
     /// Returns a key that occurs more than once at the top level of the line.
-    pub(crate) fn duplicate_key(self, text: &'a str) -> Option<Cow<'a, str>> {
+    pub(crate) fn duplicate_key(self, text: LineText<'a>) -> Option<Cow<'a, str>> {
         let top = self.top(text);
         if top.fields.len() > MANY_FIELDS {
             let mut names = HashSet::with_capacity(top.fields.len());
@@ -306,10 +307,38 @@ impl IndexBuilder {
     }
 }
 
+/// The text of a line, which is a part of a longer text.
+///
+/// To check that the line as a whole is a part, its first and its last character would be read from memory
+/// each time that one of its fields is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineText<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+}
+
+impl<'a> LineText<'a> {
+    /// Returns a text that is one line.
+    pub(crate) fn whole(text: &'a str) -> Self {
+        Self { text, start: 0, length: text.len() }
+    }
+
+    #[inline(always)]
+    fn get(self, range: Range<usize>) -> Option<&'a str> {
+        self.text.get(self.start + range.start..self.start + range.end)
+    }
+
+    #[inline(always)]
+    fn bytes(self, range: Range<usize>) -> Option<&'a [u8]> {
+        self.text.as_bytes().get(self.start + range.start..self.start + range.end)
+    }
+}
+
 /// The indexed members of one object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedFields<'a> {
-    text: &'a str,
+    text: LineText<'a>,
     /// The offset of the object's end.
     end: usize,
     fields: &'a [FieldOffsets],
@@ -323,13 +352,12 @@ impl<'a> IndexedFields<'a> {
             let i = self.fields.iter().rposition(|field| self.key(field).is_some_and(|name| name.is(key)))?;
             return self.value(i);
         }
-        let bytes = self.text.as_bytes();
         // Exactly two quotes and a colon separate a key from its value, so the length rules out most keys.
         let span = key.len() as u32 + 3;
         let is_it = |field: &FieldOffsets| {
             let start = field.key as usize + 1;
             field.value.wrapping_sub(field.key) == span
-                && bytes.get(start..start + key.len()) == Some(key.as_bytes())
+                && self.text.bytes(start..start + key.len()) == Some(key.as_bytes())
         };
         self.value(self.fields.iter().rposition(is_it)?)
     }
@@ -353,13 +381,19 @@ impl<'a> IndexedFields<'a> {
             None => (self.end, b'}'),
         };
         let mut end = limit.checked_sub(1)?;
-        let bytes = self.text.as_bytes();
-        if bytes.get(end) != Some(&close) || bytes[end - 1] <= b' ' {
+        let last_two = self.text.bytes(limit.checked_sub(2)?..limit)?;
+        if !matches!(last_two, [before, last] if *before > b' ' && *last == close) {
             // There is white space around the separator.
-            let written = bytes.get(start..limit)?;
+            let written = self.text.bytes(start..limit)?;
             end = start + written[..memrchr(close, written)?].trim_ascii_end().len();
         }
         Some(Json::from_valid(self.text.get(start..end)?))
+    }
+
+    /// Returns the text from the first to the last brace: the object, if these are the members of a line.
+    pub(crate) fn object(self) -> Option<Json<'a>> {
+        let text = self.text.get(0..self.end)?;
+        text.get(text.find('{')?..text.rfind('}')? + 1).map(Json::from_valid)
     }
 
     /// Returns the members in order.
@@ -371,7 +405,7 @@ impl<'a> IndexedFields<'a> {
 /// The indexed content blocks of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedBlocks<'a> {
-    text: &'a str,
+    text: LineText<'a>,
     fields: &'a [FieldOffsets],
     has_unusual_keys: bool,
 }

@@ -52,7 +52,8 @@ pub const REFERENCES: &[&str] = &[
 /// An object to read fields from. The members of a line, its message and its blocks are indexed.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'a> {
-    json: Json<'a>,
+    /// `None` if it is a line, whose ends are searched for only if they are needed.
+    json: Option<Json<'a>>,
     fields: Option<IndexedFields<'a>>,
     blocks: Option<IndexedBlocks<'a>>,
 }
@@ -60,12 +61,17 @@ pub struct Object<'a> {
 impl<'a> Object<'a> {
     /// Wraps an object inside a line.
     pub fn new(json: Json<'a>) -> Self {
-        Self { json, fields: None, blocks: None }
+        Self { json: Some(json), fields: None, blocks: None }
+    }
+
+    /// Wraps a line.
+    pub(crate) fn of_line(fields: IndexedFields<'a>) -> Self {
+        Self { json: None, fields: Some(fields), blocks: None }
     }
 
     /// Wraps an object with indexed members.
     pub(crate) fn indexed(json: Json<'a>, fields: IndexedFields<'a>) -> Self {
-        Self { json, fields: Some(fields), blocks: None }
+        Self { json: Some(json), ..Self::of_line(fields) }
     }
 
     /// Adds the indexed content blocks of a message.
@@ -75,14 +81,15 @@ impl<'a> Object<'a> {
 
     /// Returns the object as JSON text.
     pub fn json(self) -> Json<'a> {
-        self.json
+        let line = || self.fields.and_then(IndexedFields::object);
+        self.json.or_else(line).unwrap_or(Json::from_valid("{}"))
     }
 
     /// Returns the value of `key`; `null` counts as missing.
     pub fn get(self, key: &str) -> Option<Json<'a>> {
         let value = match self.fields {
             Some(fields) => fields.get(key),
-            None => self.json.get(key),
+            None => self.json().get(key),
         };
         value.filter(|value| !value.is_null())
     }
@@ -92,7 +99,7 @@ impl<'a> Object<'a> {
     pub(crate) fn get_all<const N: usize>(self, keys: [&str; N]) -> [Option<Json<'a>>; N] {
         match self.fields {
             Some(_) => keys.map(|key| self.get(key)),
-            None => self.json.get_all(keys).map(|value| value.filter(|value| !value.is_null())),
+            None => self.json().get_all(keys).map(|value| value.filter(|value| !value.is_null())),
         }
     }
 }
