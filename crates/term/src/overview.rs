@@ -66,13 +66,17 @@ const FIGURES: &[FigureRow] = &[
 
 /// Joins items in one line of at most `width` columns. Those that do not fit are counted.
 fn whole_items(items: &[String], width: usize) -> String {
-    let mut text = items.join(" · ");
-    let mut n_shown = items.len();
-    while text.width() > width && n_shown > 1 {
+    const SEPARATOR: &str = " · ";
+    let first = |n_shown: usize| match items.len() - n_shown {
+        0 => items.join(SEPARATOR),
+        n_more => format!("{}{SEPARATOR}{n_more} more", items[..n_shown].join(SEPARATOR)),
+    };
+    // There may be very many, of which more than these cannot fit.
+    let mut n_shown = items.len().min(width / SEPARATOR.width() + 1);
+    while n_shown > 1 && first(n_shown).width() > width {
         n_shown -= 1;
-        text = format!("{} · {} more", items[..n_shown].join(" · "), items.len() - n_shown);
     }
-    text
+    first(n_shown)
 }
 
 impl Renderer<'_> {
@@ -362,6 +366,9 @@ mod tests {
         assert_eq!(at(30), "opus $9 · sonnet $5 · haiku $1");
         assert_eq!(at(29), "opus $9 · sonnet $5 · 1 more");
         assert_eq!([at(27), at(2)], ["opus $9 · 2 more"; 2]);
+        assert_eq!([whole_items(&[], 0), whole_items(&items[..1], 0)], ["", "opus $9"]);
+        let many = vec!["a".to_owned(); 100_000];
+        assert_eq!(whole_items(&many, 20), "a · a · 99998 more");
     }
 
     #[test]

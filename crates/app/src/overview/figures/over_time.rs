@@ -51,6 +51,7 @@ impl Computation<'_> {
         let places: FxHashMap<u32, usize> =
             models.iter().enumerate().map(|(place, (model, _))| (*model, place)).collect();
         let mut bins = self.bins();
+        let mut places_in_bins: FxHashMap<(usize, usize), usize> = FxHashMap::default();
         let mut local = LocalTime::new(self.zone);
         for fact in facts.usage.iter().filter(|fact| self.contains(fact.at)) {
             let Some(hour) = local.hour_of(fact.at) else { continue };
@@ -62,10 +63,11 @@ impl Computation<'_> {
             let Some(bin) = bins.bins.get_mut(place) else { continue };
             bin.totals += &fact.totals;
             let model = places[&fact.model];
-            match bin.models.iter_mut().find(|(known, _)| *known == model) {
-                Some((_, totals)) => *totals += &fact.totals,
-                None => bin.models.push((model, fact.totals.clone())),
-            }
+            let in_bin = *places_in_bins.entry((place, model)).or_insert_with(|| {
+                bin.models.push((model, UsageTotals::default()));
+                bin.models.len() - 1
+            });
+            bin.models[in_bin].1 += &fact.totals;
         }
         bins.bins.iter_mut().for_each(|bin| bin.models.sort_by_key(|(model, _)| *model));
         overview.models =
