@@ -94,22 +94,57 @@ pub struct LineHunk {
 pub(crate) struct RecordedEdits(Vec<(FileEdit, RecordedChange)>);
 
 impl RecordedEdits {
-    /// Collects the edits of a session and its sub-agents, ordered by time.
-    pub(crate) fn of(family: &SessionFamily) -> Self {
-        let mut edits: Vec<(FileEdit, RecordedChange)> = Vec::new();
-        for (agent, calls) in family.calls_with_edits() {
-            let session = family.session(agent);
-            for call in calls {
-                add_edits(session, agent, call, &mut edits);
+    /// Collects the edits of a session and its sub-agents. `is_known` returns whether something else in the
+    /// log is about a file.
+    pub(crate) fn of(family: &SessionFamily, is_known: impl Fn(&str) -> bool) -> Self {
+        let calls: Vec<_> = family.calls_with_edits().collect();
+        let collect = |is_known: &dyn Fn(&str) -> bool| {
+            let mut found = EditCollector { edits: Vec::new(), n_named: 0, is_known };
+            for (agent, calls) in &calls {
+                let session = family.session(*agent);
+                for call in calls {
+                    add_edits(session, *agent, *call, &mut found);
+                }
             }
+            found.edits.sort_by_key(|(edit, _)| edit.at);
+            (found.edits, found.n_named > MAX_NAMED_FILES)
+        };
+        let (mut edits, has_more) = collect(&is_known);
+        if has_more {
+            let others = edits.into_iter().filter(|(edit, change)| !change.is_only_named(edit));
+            let others: FxHashSet<String> = others.map(|(edit, _)| edit.path).collect();
+            edits = collect(&|path| is_known(path) || others.contains(path)).0;
         }
-        edits.sort_by_key(|(edit, _)| edit.at);
         Self(edits)
     }
 
     /// Returns the edits with the texts before and after, each when it is needed.
     pub(crate) fn completed(&self) -> impl Iterator<Item = FileEdit> {
         complete_edits(self.0.iter().cloned())
+    }
+}
+
+/// The number of files that commands may name without any of their lines. Of more, only those are followed
+/// that something else in the log is about: a name is far shorter than what is kept of each file.
+const MAX_NAMED_FILES: usize = 10_000;
+
+/// Collects the edits of a session.
+struct EditCollector<'a> {
+    edits: Vec<(FileEdit, RecordedChange)>,
+    /// The number of files that commands named without any of their lines.
+    n_named: usize,
+    is_known: &'a dyn Fn(&str) -> bool,
+}
+
+impl EditCollector<'_> {
+    fn add(&mut self, edit: FileEdit, change: RecordedChange) {
+        if change.is_only_named(&edit) {
+            self.n_named += 1;
+            if self.n_named > MAX_NAMED_FILES && !(self.is_known)(&edit.path) {
+                return;
+            }
+        }
+        self.edits.push((edit, change));
     }
 }
 
@@ -124,6 +159,18 @@ enum RecordedChange {
     Patched(Arc<[LineHunk]>),
     /// The file was read completely, and not changed.
     Read,
+}
+
+impl RecordedChange {
+    /// Returns whether a command changed the file, and nothing else is known.
+    fn is_only_named(&self, edit: &FileEdit) -> bool {
+        let has_lines = match self {
+            Self::Patched(hunks) => !hunks.is_empty(),
+            Self::Texts => edit.before != FileText::Unknown || edit.after != FileText::Unknown,
+            Self::Replaced | Self::Read => true,
+        };
+        edit.by_command && !has_lines
+    }
 }
 
 /// The text replacements made by a call, in order.
@@ -194,14 +241,14 @@ impl SessionFamily {
     /// Edits with the same time are in the order of the logs. The texts of a file are made when its edit is
     /// returned: many edits of a long file take far more memory than the log.
     pub fn file_edits(&self) -> impl Iterator<Item = FileEdit> + use<> {
-        complete_edits(RecordedEdits::of(self).0.into_iter())
+        complete_edits(RecordedEdits::of(self, |_| false).0.into_iter())
     }
 
     /// Returns the calls that [`SessionFamily::file_edits`] reads, as indexes into [`Session::tool_calls`].
     ///
     /// The calls of the main session come first, then those of each agent.
     pub fn calls_with_edits(&self) -> impl Iterator<Item = (Option<AgentIndex>, Vec<CallIndex>)> {
-        let by_commands = self.changed_by_commands();
+        let by_commands = self.read_and_changed_by_commands();
         std::iter::once(None).chain(self.agents.indices().map(Some)).map(move |agent| {
             let session = self.session(agent);
             let calls = session.tool_calls().enumerated();
@@ -221,17 +268,25 @@ impl SessionFamily {
         sessions.map(unlogged).sum()
     }
 
-    /// Returns the paths of the files that shell commands changed, according to their results.
-    fn changed_by_commands(&self) -> FxHashSet<String> {
-        let mut paths = FxHashSet::default();
-        for session in std::iter::once(&self.main).chain(self.agents.iter().map(|agent| &agent.session)) {
+    /// Returns the paths of the files that were read and that shell commands changed, according to the
+    /// results.
+    fn read_and_changed_by_commands(&self) -> FxHashSet<Cow<'_, str>> {
+        let sessions = || std::iter::once(&self.main).chain(self.agents.iter().map(|agent| &agent.session));
+        let mut read: FxHashSet<Cow<'_, str>> = FxHashSet::default();
+        for session in sessions() {
+            let calls = session.tool_calls().iter().filter(|call| &*call.name == "Read");
+            read.extend(calls.filter_map(|call| read_file(session, call)?.file_path()));
+        }
+        let mut changed = FxHashSet::default();
+        for session in sessions() {
             for diff in session.tool_calls().iter().filter_map(|call| command_diff(session, call)) {
                 let names = diff.changed_files().into_iter().flat_map(|names| names.iter());
                 let files = diff.files().into_iter().flat_map(|files| files.iter());
-                paths.extend(names.chain(files.filter_map(BashEditFile::file_path)).map(Cow::into_owned));
+                let paths = names.chain(files.filter_map(BashEditFile::file_path));
+                changed.extend(paths.filter(|path| read.contains(path)));
             }
         }
-        paths
+        changed
     }
 }
 
@@ -344,13 +399,13 @@ fn complete_edit(
 
 /// Returns whether the result of a call contributes to the file edits. A read file does if a command
 /// changed it.
-fn contributes_to_edits(session: &Session, call: &ToolCall, by_commands: &FxHashSet<String>) -> bool {
+fn contributes_to_edits(session: &Session, call: &ToolCall, by_commands: &FxHashSet<Cow<'_, str>>) -> bool {
     match &*call.name {
         "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => true,
         "Bash" | "PowerShell" => command_diff(session, call).is_some(),
         "Read" => read_file(session, call)
             .and_then(|file| file.file_path())
-            .is_some_and(|path| by_commands.contains(&*path)),
+            .is_some_and(|path| by_commands.contains(&path)),
         _ => false,
     }
 }
@@ -377,7 +432,7 @@ fn add_edits(
     session: &Session,
     agent: Option<AgentIndex>,
     call_idx: CallIndex,
-    edits: &mut Vec<(FileEdit, RecordedChange)>,
+    edits: &mut EditCollector<'_>,
 ) -> Option<()> {
     let call = &session.tool_calls()[call_idx];
     let is_command = matches!(&*call.name, "Bash" | "PowerShell");
@@ -404,7 +459,7 @@ fn add_edits(
         by_command: is_command,
     };
     let mut add = |path: String, before: FileText, after: FileText, change: RecordedChange| {
-        edits.push((edit(path, before, after), change));
+        edits.add(edit(path, before, after), change);
     };
     let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
     let given = |key: &str| input.get(key).and_then(Json::as_str);
@@ -443,7 +498,7 @@ fn add_edits(
             if edit.before == FileText::Unknown {
                 edit.hunks = line_hunks(result.and_then(EditResult::structured_patch));
             }
-            edits.push((edit, RecordedChange::Replaced));
+            edits.add(edit, RecordedChange::Replaced);
         }
         "MultiEdit" => {
             let result: Option<MultiEditResult<'_>> = data.and_then(|data| data.of());
@@ -462,7 +517,7 @@ fn add_edits(
             if edit.before == FileText::Unknown {
                 edit.hunks = line_hunks(result.and_then(MultiEditResult::structured_patch));
             }
-            edits.push((edit, RecordedChange::Replaced));
+            edits.add(edit, RecordedChange::Replaced);
         }
         "NotebookEdit" => {
             let result: Option<NotebookEditResult<'_>> = data.and_then(|data| data.of());

@@ -1,11 +1,12 @@
 //! The files of a session at a prompt, from Claude Code's snapshots and the edits in the log.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 use threadline_entry::lens::{Backup, FileHistoryDelta, FileHistorySnapshot, Lens, Object};
-use threadline_entry::{Entry, Kind, is_absolute_path};
+use threadline_entry::{Entry, Kind, Millis, is_absolute_path};
 
 use crate::agent::SessionFamily;
 use crate::file_edit::{FileEdit, FileText, RecordedEdits};
@@ -104,6 +105,28 @@ pub struct ModifiedFile {
     pub edits: usize,
 }
 
+/// For each line, the earliest time of it and of the lines after it.
+struct LinesByTime(Vec<Millis>);
+
+impl LinesByTime {
+    fn of(session: &Session) -> Self {
+        let mut earliest = Millis::MAX;
+        let times = session.entries().indices().rev().map(|idx| {
+            earliest = earliest.min(session.timestamp(idx).unwrap_or(Millis::MAX));
+            earliest
+        });
+        let mut times: Vec<Millis> = times.collect();
+        times.reverse();
+        Self(times)
+    }
+
+    /// Returns the last line that was written at this time or before; the first line if there is none.
+    fn last_until(&self, at: Millis) -> EntryIndex {
+        let n_lines = self.0.partition_point(|earliest| *earliest <= at);
+        EntryIndex::from_position(n_lines.saturating_sub(1))
+    }
+}
+
 impl FileHistory {
     /// Collects the snapshots and edits of a session and its sub-agents.
     pub fn of(family: &SessionFamily) -> Self {
@@ -119,16 +142,15 @@ impl FileHistory {
                 files.entry(path).or_default().push(known);
             }
         }
-        let edits = RecordedEdits::of(family);
+        let is_known = |path: &str| files.contains_key(&absolute(root.as_deref(), path, None));
+        let edits = RecordedEdits::of(family, is_known);
+        let lines_by_time = LazyCell::new(|| LinesByTime::of(main));
         for (number, edit) in edits.completed().enumerate() {
             let FileEdit { agent, entry_idx, at, path, before, after, .. } = edit;
             // The edit of a sub-agent is in another log. Its time determines its position in the main log.
             let place = match agent {
                 None => entry_idx,
-                Some(_) => at.map_or(EntryIndex::FIRST, |at| {
-                    let not_later = |&idx: &EntryIndex| main.timestamp(idx).is_some_and(|then| then <= at);
-                    main.entries().indices().rev().find(not_later).unwrap_or(EntryIndex::FIRST)
-                }),
+                Some(_) => at.map_or(EntryIndex::FIRST, |at| lines_by_time.last_until(at)),
             };
             let path = absolute(root.as_deref(), &path, None);
             let [has_before, has_after] = [before, after].map(|text| text != FileText::Unknown);

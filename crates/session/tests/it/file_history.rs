@@ -244,3 +244,27 @@ fn commands_that_list_their_changes_are_logged() {
     );
     assert_eq!(family.n_unlogged_commands(), 1);
 }
+
+#[test]
+fn of_very_many_files_that_a_command_names_those_are_followed_that_the_log_is_about() {
+    let names: Vec<String> = (0..12_000).map(|n| format!("\"/w/{n}\"")).collect();
+    let family = SessionFamily::new(
+        Session::from_bytes(&log(&format!(
+            r#"
+            u1        user   "go"
+            a1 <- u1  reply  m1 [tool t1 Write {{"file_path":"/w/11999","content":"a"}}]
+            r1 <- a1  result t1 "ok" {{"type":"create","filePath":"/w/11999","content":"a"}}
+            a2 <- r1  reply  m2 tool t2 Bash {{"command":"make"}}
+            r2 <- a2  result t2 "" {{"stdout":"","bashEditDiff":{{"files":[],"changedFiles":[{}]}}}}
+            "#,
+            names.join(",")
+        ))),
+        Vec::new(),
+    );
+    let states = FileHistory::of(&family).states_at(HistoryPoint::End);
+    assert_eq!(states.len(), 10_001);
+    // Its last known text is not that of the file.
+    let written = states.iter().find(|state| state.path == "/w/11999").unwrap();
+    assert_eq!(written.content, FileContent::Unknown);
+    assert_eq!(family.file_edits().count(), 10_002);
+}
