@@ -16,6 +16,9 @@ const READ_LIMIT: f64 = 100.0;
 /// The number of sessions that are read for the first time.
 const COLD_SESSIONS: usize = 12;
 
+/// The number of servers that read the largest session.
+const LARGEST_ROUNDS: usize = 5;
+
 /// A running server and its client.
 struct McpProcess {
     child: Child,
@@ -94,6 +97,8 @@ pub(crate) fn measure_mcp(home: &Path, binary: &Path, report: &mut BenchReport) 
         "ms",
     );
     measure_reads(&mut server, &logs, report, &mut is_complete);
+    drop(server);
+    measure_largest(home, binary, &logs, report, &mut is_complete);
     if !is_complete {
         report.fail("MCP server", "a call failed");
     }
@@ -102,10 +107,10 @@ pub(crate) fn measure_mcp(home: &Path, binary: &Path, report: &mut BenchReport) 
 fn measure_reads(server: &mut McpProcess, logs: &LogFiles, report: &mut BenchReport, is_complete: &mut bool) {
     // The largest first.
     let ids: Vec<&str> = logs.files.iter().filter_map(|log| log.file_stem()?.to_str()).collect();
-    let Some(&largest) = ids.first() else {
+    if ids.is_empty() {
         *is_complete = false;
         return;
-    };
+    }
     let mut read_first = |id: &str| {
         let start = Instant::now();
         *is_complete &= server.call("read_session", &json!({ "session": id })).is_some();
@@ -120,13 +125,6 @@ fn measure_reads(server: &mut McpProcess, logs: &LogFiles, report: &mut BenchRep
         READ_LIMIT,
         "ms",
     );
-    let size = std::fs::metadata(&logs.files[0]).map_or(0, |metadata| metadata.len());
-    report.at_most(
-        &format!("read_session, first outline of the largest session, {:.0} MB", size as f64 / 1e6),
-        milliseconds(read_first(largest)),
-        READ_LIMIT,
-        "ms",
-    );
     for (what, arguments) in [
         ("read_session, outline again", json!({ "session": ids[0] })),
         ("read_session, one turn", json!({ "session": ids[0], "turns": "-1", "detail": "full" })),
@@ -136,6 +134,36 @@ fn measure_reads(server: &mut McpProcess, logs: &LogFiles, report: &mut BenchRep
         let [time] = measure([&mut read]);
         report.at_most(what, milliseconds(time), READ_LIMIT, "ms");
     }
+}
+
+/// Measures the first outline of the largest session: the best of several servers, since each reads it only
+/// once.
+fn measure_largest(
+    home: &Path,
+    binary: &Path,
+    logs: &LogFiles,
+    report: &mut BenchReport,
+    is_complete: &mut bool,
+) {
+    let Some(largest) = logs.files.first() else { return };
+    let size = std::fs::metadata(largest).map_or(0, |metadata| metadata.len());
+    let arguments = json!({ "session": largest.file_stem().and_then(|id| id.to_str()) });
+    let first_outline = || {
+        let mut server = McpProcess::start(binary, home)?;
+        // The server also prepares itself for searches when it starts.
+        server.call("search_sessions", &json!({ "query": "quixotic" }))?;
+        let start = Instant::now();
+        server.call("read_session", &arguments)?;
+        Some(start.elapsed())
+    };
+    let times: Vec<Duration> = (0..LARGEST_ROUNDS).filter_map(|_| first_outline()).collect();
+    *is_complete &= times.len() == LARGEST_ROUNDS;
+    report.at_most(
+        &format!("read_session, first outline of the largest session, {:.0} MB", size as f64 / 1e6),
+        times.iter().min().map_or(f64::INFINITY, |time| milliseconds(*time)),
+        READ_LIMIT,
+        "ms",
+    );
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -137,7 +137,7 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
         return shorten::calls(draft, &calls, origin);
     }
     remove_calls(draft, &calls);
-    let removed: FxHashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+    let removed: FxHashSet<&str> = calls.iter().map(|call| &*call.id).collect();
     for (idx, entry) in session.entries().enumerated().filter(|_| !removed.is_empty()) {
         let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
         let call = progress.and_then(Progress::parent_tool_use_id);

@@ -200,7 +200,7 @@ impl SessionFamily {
         for owner in std::iter::once(None).chain(self.agents.indices().map(Some)) {
             let session = self.session(owner);
             for call in session.tool_calls() {
-                let spawn = Spawn { agent: owner, tool_use_id: call.id.clone() };
+                let spawn = Spawn { agent: owner, tool_use_id: call.id.to_string() };
                 if let Some(id) = started_agent(session, call) {
                     calls.by_agent_id.entry(id).or_insert_with(|| spawn.clone());
                 }

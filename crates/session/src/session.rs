@@ -353,7 +353,7 @@ impl Session {
             self.calls_by_line.push((idx, self.calls.end()));
             self.replies[reply_idx].calls.push(self.calls.end());
             self.calls.push(ToolCall {
-                id: id.into_owned(),
+                id: id.into(),
                 name: self.names.share(&block.name().unwrap_or_default()),
                 entry_idx: idx,
                 block_idx,
@@ -475,7 +475,7 @@ impl Session {
                 let first = by_id.partition_point(|call| *self.calls[*call].id < *id);
                 by_id.get(first).copied().filter(|call| *self.calls[*call].id == *id)
             }
-            None => self.calls_on(entry_idx).find(|&call| self.calls[call].id == id),
+            None => self.calls_on(entry_idx).find(|&call| *self.calls[call].id == *id),
         }
     }
 
@@ -484,7 +484,7 @@ impl Session {
         let known =
             self.answers.binary_search_by_key(&at, |(result, _)| *result).map(|found| self.answers[found].1);
         let call = known.ok().or_else(|| self.early_answers.get(&at).copied())?;
-        Some(&self.calls[call]).filter(|call| call.id == id)
+        Some(&self.calls[call]).filter(|call| *call.id == *id)
     }
 
     /// Returns the results that answer no call in the log, grouped by call id, in no particular order.

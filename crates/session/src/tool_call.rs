@@ -17,7 +17,7 @@ use crate::small_list::SmallList;
 #[derive(Clone, Debug)]
 pub struct ToolCall {
     /// The id that joins call and result.
-    pub id: String,
+    pub id: Box<str>,
     /// The name of the tool.
     pub name: SharedStr,
     /// The line with the call. If the session was logged twice, the later one.
@@ -223,7 +223,7 @@ mod tests {
         let session = log(&["colliding-1", "colliding-2", "colliding-3", "other"]);
         for (position, id) in ["colliding-1", "colliding-2", "colliding-3", "other"].iter().enumerate() {
             let call = session.tool_call(id).unwrap();
-            assert_eq!((call.id.as_str(), call.block_idx), (*id, position as u32));
+            assert_eq!((&*call.id, call.block_idx), (*id, position as u32));
             assert_eq!(call.results.iter().map(|at| at.block_idx).collect::<Vec<_>>(), [position as u32]);
         }
         assert!(session.tool_call("colliding-4").is_none());

@@ -12,9 +12,9 @@ use crate::id::{self, TraceId};
 /// next prompt is sent in two parts; the second contains only the difference.
 #[derive(Clone, Debug, Default)]
 pub struct SentReplies {
-    replies: FxHashMap<Box<str>, ToldReply>,
-    /// The digests of the calls, of which a session may have very many.
-    calls: FxHashSet<[u8; 16]>,
+    /// The replies by the digest of their id, and the digests of the calls: a session may have very many.
+    replies: FxHashMap<u64, ToldReply>,
+    calls: FxHashSet<u64>,
     /// The id of the last reply sent.
     last: Option<Box<str>>,
 }
@@ -42,16 +42,16 @@ impl SentReplies {
     /// Returns the last reply sent and its token counts as sent.
     pub fn last(&self) -> Option<(&str, TokenCounts)> {
         let id = self.last.as_deref()?;
-        Some((id, self.replies.get(id)?.tokens))
+        Some((id, self.replies.get(&digest(&[id]))?.tokens))
     }
 
     /// Returns the part of a reply that was sent, or `None`.
     pub(crate) fn reply(&self, id: &str) -> Option<ToldReply> {
-        self.replies.get(id).copied()
+        self.replies.get(&digest(&[id])).copied()
     }
 
     pub(crate) fn add_reply(&mut self, id: &str, tokens: TokenCounts, trace: TraceId) {
-        let known = self.replies.entry(id.into()).or_insert(ToldReply {
+        let known = self.replies.entry(digest(&[id])).or_insert(ToldReply {
             tokens,
             elsewhere: TokenCounts::default(),
             trace,
@@ -66,12 +66,17 @@ impl SentReplies {
 
     /// Whether a tool call of a reply was sent.
     pub(crate) fn has_call(&self, reply: &str, call: &str) -> bool {
-        self.calls.contains(&id::hash(&[reply, call]))
+        self.calls.contains(&digest(&[reply, call]))
     }
 
     pub(crate) fn add_call(&mut self, reply: &str, call: &str) {
-        self.calls.insert(id::hash(&[reply, call]));
+        self.calls.insert(digest(&[reply, call]));
     }
+}
+
+/// Returns a number for ids. That two replies or calls of a session have the same one is very unlikely.
+fn digest(ids: &[&str]) -> u64 {
+    u64::from_le_bytes(id::hash(ids))
 }
 
 /// Returns the larger count of each kind.

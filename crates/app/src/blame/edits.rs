@@ -271,7 +271,7 @@ fn edits_of(
             prompt_anchor,
             anchor,
             tool: call.name.to_string(),
-            call_id: call.id.clone(),
+            call_id: call.id.to_string(),
             is_copy: envelope.is_some_and(|envelope| envelope.forked_from().is_some()),
             changed_lines: OnceLock::new(),
             edit,

@@ -68,7 +68,7 @@ impl<'f> TranscriptWriter<'f> {
             Vec::new()
         };
         CallView {
-            id: call.id.clone(),
+            id: call.id.to_string(),
             name: call.name.to_string(),
             subject: summary.subject,
             gist: summary.gist,
