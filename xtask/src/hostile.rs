@@ -157,6 +157,20 @@ static SHAPES: &[HostileShape] = &[
         lines[2]["toolUseResult"]["bashEditDiff"] = json!({"files": files, "changedFiles": names});
         lines
     }),
+    shape("a snapshot of many files", 100_000, |n| snapshot("/loom", n)),
+    shape("a snapshot of many files in a long folder", 100_000, |n| {
+        snapshot(&format!("/{}", "loom/".repeat(800)), n)
+    }),
+    shape("a long folder with many edits", 4_000, |n| {
+        let mut lines = edits_of_files(n);
+        lines[0]["cwd"] = json!(format!("/{}", "loom".repeat(20 * n)));
+        lines
+    }),
+    shape("very many working directories", 20_000, |n| {
+        let mut lines = edits_of_files(n / 2);
+        lines.iter_mut().enumerate().for_each(|(idx, line)| line["cwd"] = json!(format!("/loom/{idx}")));
+        lines
+    }),
     shape("different tokens", 60_000, |n| {
         result_text(&(0..n).map(|idx| format!("ghp_{}\n", letters(idx, 36))).collect::<String>())
     }),
@@ -550,6 +564,33 @@ fn message_of_blocks(idx: usize, n_blocks: usize, block: impl Fn(usize) -> Value
 }
 
 /// Replies, each of another model.
+/// Returns a session that began in `cwd`, with a snapshot of files in it.
+fn snapshot(cwd: &str, n: usize) -> Vec<Value> {
+    let backup = json!({"backupFileName": null});
+    let backups: serde_json::Map<String, Value> =
+        (0..n).map(|idx| (format!("a{idx}"), backup.clone())).collect();
+    let snapshot = json!({"messageId": uuid(0), "trackedFileBackups": backups});
+    let mut prompt = user(0, None, json!("x"));
+    prompt["cwd"] = json!(cwd);
+    vec![prompt, json!({"type": "file-history-snapshot", "messageId": uuid(0), "snapshot": snapshot})]
+}
+
+/// Returns a session with edits of one file each, by a relative path.
+fn edits_of_files(n: usize) -> Vec<Value> {
+    let mut lines = vec![user(0, None, json!("x"))];
+    for file in 0..n {
+        let (idx, id, path) = (2 * file + 1, format!("t{file}"), format!("a{file}"));
+        let input = json!({"file_path": path, "old_string": "a", "new_string": "b"});
+        let call = json!([{"type": "tool_use", "id": id, "name": "Edit", "input": input}]);
+        lines.push(reply(idx, Some(idx - 1), idx, call));
+        let mut result = user(idx + 1, Some(idx), answer(&id, "ok"));
+        result["toolUseResult"] =
+            json!({"filePath": path, "oldString": "a", "newString": "b", "originalFile": "a\n"});
+        lines.push(result);
+    }
+    lines
+}
+
 fn models(n: usize) -> Vec<Value> {
     let lines = (1..n).map(|idx| {
         let mut line = reply(idx, Some(idx - 1), idx, words("t"));

@@ -1,7 +1,7 @@
 //! A session that is followed while it is written: abridged in memory, with parts of it read again on demand.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -375,10 +375,8 @@ impl LiveSession {
     fn read_new_agents(&mut self, agents: &mut Vec<Agent>) {
         let listing = self.file.agents();
         self.unread = listing.errors.into_iter().map(AppError::from).collect();
-        for file in listing.found {
-            if self.agents.iter().any(|known| known.file.path == file.path) {
-                continue;
-            }
+        let known: HashSet<PathBuf> = self.agents.iter().map(|agent| agent.file.path.clone()).collect();
+        for file in listing.found.into_iter().filter(|file| !known.contains(&file.path)) {
             let mask = self.mask.as_ref();
             let opened = LiveLog::open(&file.path, &file.id, &self.limits, mask, self.is_learnt);
             let (log, session) = match opened {

@@ -19,7 +19,7 @@ use threadline_session::{ClientVersion, EntryIndex, IndexVec, ReplayMessage, Ses
 pub use self::segment::SummaryLevel;
 
 use self::extract::WordFrequency;
-use self::segment::SegmentContent;
+use self::segment::{NameCounter, SegmentContent, Todo, TodoList};
 use crate::draft::EditDraft;
 use crate::seed::PlanSeed;
 use crate::splice::Splice;
@@ -295,18 +295,15 @@ impl<'s> Compression<'s> {
 
     /// Writes the final state: changed files and open tasks.
     fn write_state(&self, out: &mut String) {
-        let mut files: Vec<(String, usize)> = Vec::new();
-        let mut todos = Vec::new();
+        let mut files = NameCounter::default();
+        let mut todos = TodoList::default();
         for segment in self.summarised() {
-            for path in segment.content.changed_files(self.session, self.root.as_deref()) {
-                match files.iter_mut().find(|(known, _)| *known == path) {
-                    Some((_, count)) => *count += 1,
-                    None => files.push((path, 1)),
-                }
-            }
+            let changed = segment.content.changed_files(self.session, self.root.as_deref());
+            changed.into_iter().for_each(|path| files.add(path));
             segment.content.update_todos(self.session, &mut todos);
         }
-        let open = todos.iter().any(|(_, status, _)| status != "completed");
+        let files = files.counts;
+        let open = todos.items.iter().any(|todo| todo.status != "completed");
         if files.is_empty() && !open {
             return;
         }
@@ -320,8 +317,8 @@ impl<'s> Compression<'s> {
         }
         if open {
             out.push_str("Tasks:\n");
-            for (_, status, what) in todos {
-                let _ = writeln!(out, "- [{}] {what}", status.replace('_', " "));
+            for Todo { status, subject } in todos.items {
+                let _ = writeln!(out, "- [{}] {subject}", status.replace('_', " "));
             }
         }
         out.push_str("</state>\n");

@@ -451,7 +451,7 @@ impl<'r> Redactor<'r> {
             entry.message().and_then(|message| message.content()).map(|content| content.json().raw());
         let message = blocks.map(|blocks| span(line, blocks)).filter(|_| is_message);
         // Copies of thinking blocks, by the offset of the array that contains them.
-        let mut copies: Vec<(usize, FxHashSet<usize>)> = Vec::new();
+        let mut copies: BTreeMap<usize, FxHashSet<usize>> = BTreeMap::new();
         visit_strings(line, |text| {
             if matches!(text.role, StringRole::Id | StringRole::Opaque) {
                 return;
@@ -464,10 +464,7 @@ impl<'r> Redactor<'r> {
                         clean.has_secret_thinking = true;
                         return;
                     }
-                    match copies.iter_mut().find(|(at, _)| *at == array) {
-                        Some((_, objects)) => _ = objects.insert(object),
-                        None => copies.push((array, FxHashSet::from_iter([object]))),
-                    }
+                    copies.entry(array).or_default().insert(object);
                 }
                 _ => clean.splices.push(Splice::new(text.range, new)),
             }

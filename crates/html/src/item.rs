@@ -17,6 +17,9 @@ const SECTION_SIZE: usize = 48 << 10;
 /// Meta inputs of at least this many bytes are shown on their own, not grouped with background events.
 const LONG_META: usize = 400;
 
+/// The maximum number of characters of the labels of a run of events, which is also that of the labels.
+const MAX_LABELS: usize = 120;
+
 /// The items of a turn, without its head, while they are drawn.
 pub(crate) struct TurnItems<'a> {
     context: TurnContext<'a>,
@@ -154,11 +157,12 @@ fn render_background(
             ItemBody::Thinking(_) => continue,
             _ => "context",
         };
-        if !labels.contains(&label) {
+        // More of them are not shown.
+        if labels.len() < MAX_LABELS && !labels.contains(&label) {
             labels.push(label);
         }
     }
-    summary.text(&text_format::excerpt(&labels.join(", "), 120)).lit("</span>");
+    summary.text(&text_format::excerpt(&labels.join(", "), MAX_LABELS)).lit("</span>");
     out.lit("<div class=\"run k-event\">");
     // The items have their own anchors and must be found by links, so the section is not deferred.
     cx.collapsible(out, None, &summary, body);

@@ -1,12 +1,13 @@
 //! The files of a session at a prompt, from Claude Code's snapshots and the edits in the log.
 
+use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use sha2::{Digest, Sha256};
 use threadline_entry::lens::{Backup, FileHistoryDelta, FileHistorySnapshot, Lens, Object};
-use threadline_entry::{Entry, Kind, Millis, is_absolute_path};
+use threadline_entry::{Entry, Kind, Millis, is_absolute_path, key};
 
 use crate::agent::SessionFamily;
 use crate::file_edit::{FileEdit, FileText, RecordedEdits};
@@ -34,7 +35,7 @@ struct FileObservation {
 #[derive(Clone, Debug)]
 enum ObservationKind {
     /// The snapshot at a prompt: the name of the backup, or `None` if the file did not exist.
-    Snapshot(Option<String>),
+    Snapshot(Option<Box<str>>),
     /// An edit: its number, and whether the texts before and after it are known. They are made when they are
     /// needed, because those of all edits take far more memory than the log.
     Edit { number: usize, has_before: bool, has_after: bool },
@@ -127,36 +128,63 @@ impl LinesByTime {
     }
 }
 
+/// How much longer all paths may become than in the log, where most are relative to the working directory.
+/// Files with longer ones are left out.
+const MAX_PATH_GROWTH: usize = 4 << 20;
+
+/// The maximum length of a working directory, and of a path that identifies it.
+const MAX_ROOT_LENGTH: usize = 1 << 12;
+
+/// The files of a session, while they are collected.
+struct FileTable {
+    root: Option<String>,
+    files: BTreeMap<String, Vec<FileObservation>>,
+    growth_left: usize,
+}
+
+impl FileTable {
+    fn contains(&self, path: &str) -> bool {
+        self.files.contains_key(&absolute(self.root.as_deref(), path, None))
+    }
+
+    fn add(&mut self, path: &str, real_parent_dir: Option<&str>, observation: FileObservation) {
+        let whole = absolute(self.root.as_deref(), path, real_parent_dir);
+        if let Some(known) = self.files.get_mut(&whole) {
+            known.push(observation);
+        } else if let Some(left) = self.growth_left.checked_sub(whole.len().saturating_sub(path.len())) {
+            self.growth_left = left;
+            self.files.insert(whole, vec![observation]);
+        }
+    }
+}
+
 impl FileHistory {
     /// Collects the snapshots and edits of a session and its sub-agents.
     pub fn of(family: &SessionFamily) -> Self {
         let main = &family.main;
         let snapshots = snapshots(main);
         let root = root(main, &snapshots);
-        let mut files: BTreeMap<String, Vec<FileObservation>> = BTreeMap::new();
-        for PromptSnapshot { position: place, backups } in snapshots {
-            for (path, tracked) in backups {
-                let path = absolute(root.as_deref(), &path, tracked.real_parent_dir.as_deref());
-                let known =
-                    FileObservation { position: place, kind: ObservationKind::Snapshot(tracked.name) };
-                files.entry(path).or_default().push(known);
+        let mut table = FileTable { root, files: BTreeMap::new(), growth_left: MAX_PATH_GROWTH };
+        for PromptSnapshot { position, backups } in snapshots {
+            for (path, FileBackup { name, real_parent_dir }) in backups {
+                let kind = ObservationKind::Snapshot(name);
+                table.add(&path, real_parent_dir.as_deref(), FileObservation { position, kind });
             }
         }
-        let is_known = |path: &str| files.contains_key(&absolute(root.as_deref(), path, None));
-        let edits = RecordedEdits::of(family, is_known);
+        let edits = RecordedEdits::of(family, |path| table.contains(path));
         let lines_by_time = LazyCell::new(|| LinesByTime::of(main));
         for (number, edit) in edits.completed().enumerate() {
             let FileEdit { agent, entry_idx, at, path, before, after, .. } = edit;
             // The edit of a sub-agent is in another log. Its time determines its position in the main log.
-            let place = match agent {
+            let position = match agent {
                 None => entry_idx,
                 Some(_) => at.map_or(EntryIndex::FIRST, |at| lines_by_time.last_until(at)),
             };
-            let path = absolute(root.as_deref(), &path, None);
             let [has_before, has_after] = [before, after].map(|text| text != FileText::Unknown);
             let kind = ObservationKind::Edit { number, has_before, has_after };
-            files.entry(path).or_default().push(FileObservation { position: place, kind });
+            table.add(&path, None, FileObservation { position, kind });
         }
+        let FileTable { root, mut files, .. } = table;
         for known in files.values_mut() {
             known.sort_by_key(|known| known.position);
         }
@@ -313,22 +341,25 @@ fn text_from_edits(known: &[FileObservation], place: EntryIndex) -> Option<EditT
 struct PromptSnapshot {
     /// The index of the prompt. If that line is missing, the index of the snapshot.
     position: EntryIndex,
-    backups: BTreeMap<String, FileBackup>,
+    backups: BTreeMap<Box<str>, FileBackup>,
 }
 
 /// The backup of a file.
 struct FileBackup {
-    name: Option<String>,
-    real_parent_dir: Option<String>,
+    name: Option<Box<str>>,
+    real_parent_dir: Option<Box<str>>,
 }
+
+/// A backup, and the path of the file as it is written in the log.
+type NamedBackup = (Box<str>, FileBackup);
 
 /// Returns the snapshots of a log. Updates and deltas are merged into the snapshot of their prompt.
 fn snapshots(session: &Session) -> Vec<PromptSnapshot> {
     let mut snapshots: Vec<PromptSnapshot> = Vec::new();
-    let mut by_message: FxHashMap<String, usize> = FxHashMap::default();
+    let mut by_message: FxHashMap<Box<str>, usize> = FxHashMap::default();
     for (idx, entry) in session.entries().enumerated() {
         let Some((message_id, backups)) = backups_in(entry) else { continue };
-        let at = *by_message.entry(message_id).or_insert_with_key(|message_id| {
+        let at = *by_message.entry(message_id.into()).or_insert_with_key(|message_id| {
             let place = session.find(message_id).unwrap_or(idx);
             snapshots.push(PromptSnapshot { position: place, backups: BTreeMap::new() });
             snapshots.len() - 1
@@ -339,32 +370,34 @@ fn snapshots(session: &Session) -> Vec<PromptSnapshot> {
 }
 
 /// Returns the prompt that a file history line belongs to, and the backups that it lists.
-fn backups_in(entry: &Entry) -> Option<(String, Vec<(String, FileBackup)>)> {
+fn backups_in(entry: &Entry) -> Option<(Cow<'_, str>, impl Iterator<Item = NamedBackup>)> {
     let tracked = |backup: Backup<'_>| FileBackup {
         name: backup.backup_file_name().map(Into::into),
         real_parent_dir: backup.real_parent_dir().map(Into::into),
     };
-    match entry.kind() {
+    let (message_id, files, changed) = match entry.kind() {
         Kind::FileHistorySnapshot => {
             let line: FileHistorySnapshot<'_> = entry.lens()?;
             let snapshot = line.snapshot()?;
             // In an update, the id of the line is that of the call. The id in the snapshot is that of the
             // prompt.
             let message_id = snapshot.message_id().or_else(|| line.message_id())?;
-            let files = snapshot.tracked_file_backups()?.members();
-            let files = files
-                .filter(|(_, backup)| backup.is_object())
-                .map(|(path, backup)| (path.name().into_owned(), tracked(Backup::over(Object::new(backup)))));
-            Some((message_id.into_owned(), files.collect()))
+            (message_id, Some(snapshot.tracked_file_backups()?.members()), None)
         }
         Kind::FileHistoryDelta => {
             let line: FileHistoryDelta<'_> = entry.lens()?;
             let message_id = line.snapshot_message_id().or_else(|| line.message_id())?;
-            let path = line.tracking_path()?.into_owned();
-            Some((message_id.into_owned(), vec![(path, tracked(line.backup()?))]))
+            (message_id, None, Some((line.tracking_path()?.into(), tracked(line.backup()?))))
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    // Without the name of a backup, or that there is none, nothing is known about the file.
+    let files = files
+        .into_iter()
+        .flatten()
+        .filter(|(_, backup)| backup.get(key::BACKUP_FILE_NAME).is_some())
+        .map(move |(path, backup)| (path.name().into(), tracked(Backup::over(Object::new(backup)))));
+    Some((message_id, files.chain(changed)))
 }
 
 /// Returns the working directory that the relative paths of a session are resolved against.
@@ -372,20 +405,15 @@ fn backups_in(entry: &Entry) -> Option<(String, Vec<(String, FileBackup)>)> {
 /// The name of a backup is a hash of the absolute path of its file. That identifies the right one among the
 /// directories in the log. Without a backup, it is the first directory.
 fn root(session: &Session, snapshots: &[PromptSnapshot]) -> Option<String> {
-    let mut dirs: Vec<String> = Vec::new();
-    for entry in session.entries() {
-        if let Some(cwd) = entry.cwd()
-            && !dirs.iter().any(|dir| **dir == *cwd)
-        {
-            dirs.push(cwd.into_owned());
-        }
-    }
+    let mut known: FxHashSet<Cow<'_, str>> = FxHashSet::default();
+    let cwds = session.entries().iter().filter_map(Entry::cwd).filter(|cwd| cwd.len() <= MAX_ROOT_LENGTH);
+    let dirs: Vec<Cow<'_, str>> = cwds.filter(|cwd| known.insert(cwd.clone())).collect();
     let backups = snapshots.iter().flat_map(|snapshot| &snapshot.backups);
     let sample = backups
-        .filter(|(path, _)| !is_absolute_path(path))
+        .filter(|(path, _)| !is_absolute_path(path) && path.len() <= MAX_ROOT_LENGTH)
         .find_map(|(path, tracked)| Some((path, tracked.name.as_deref()?.split('@').next()?)));
-    let fits = |dir: &&String| sample.is_none_or(|(path, name)| backup_name(&join(dir, path)) == name);
-    dirs.iter().find(fits).or(dirs.first()).cloned()
+    let fits = |dir: &&Cow<'_, str>| sample.is_none_or(|(path, name)| backup_name(&join(dir, path)) == name);
+    dirs.iter().find(fits).or(dirs.first()).map(|dir| dir.clone().into_owned())
 }
 
 /// Returns the name of the backups of a file, without the version suffix.

@@ -96,6 +96,8 @@ pub struct SoundnessChecker {
     line_violations: Vec<RuleViolation>,
     /// The hashes of the distinct thinking blocks of each reply.
     thinking_hashes: FxHashMap<u64, Vec<u64>>,
+    /// All of these, each with its reply.
+    known_thinking: FxHashSet<(u64, u64)>,
     models: FxHashMap<u64, u64>,
     /// The line numbers, counted from 0, and the uuids that these lines refer to.
     references: Vec<(u32, Box<str>)>,

@@ -39,6 +39,8 @@ pub struct Layout {
     pub turns: IndexVec<TurnIndex, TurnLayout>,
     /// The tools called and how often, in order of first use.
     pub tools: Vec<(String, usize)>,
+    /// The places of the tools in `tools`.
+    tool_places: FxHashMap<String, usize>,
     /// The anchors of the errors, in order.
     pub error_anchors: Vec<String>,
     /// The abandoned branches.
@@ -424,9 +426,12 @@ impl Layout {
     }
 
     fn count(&mut self, tool: &str) {
-        match self.tools.iter_mut().find(|(name, _)| name == tool) {
-            Some((_, count)) => *count += 1,
-            None => self.tools.push((tool.to_owned(), 1)),
+        match self.tool_places.get(tool) {
+            Some(place) => self.tools[*place].1 += 1,
+            None => {
+                self.tool_places.insert(tool.to_owned(), self.tools.len());
+                self.tools.push((tool.to_owned(), 1));
+            }
         }
     }
 

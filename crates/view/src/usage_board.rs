@@ -2,6 +2,7 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use rustc_hash::FxHashMap;
 use threadline_entry::Millis;
 use threadline_usage::{
     CallGroupKey, CallGroups, GroupBy, LimitWindow, ModelCall, ModelCalls, PriceBook, UsageTotals, windows,
@@ -59,6 +60,8 @@ impl UsageBoard {
             groups.into_iter().map(|group| (name(group.key), group.totals)).collect()
         };
         let models = named(GroupBy::Model);
+        let places: FxHashMap<&str, usize> =
+            models.iter().enumerate().map(|(place, (model, _))| (&**model, place)).collect();
         let mut board = Self { projects: named(GroupBy::Project), ..Self::default() };
         for (day, parts) in CallGroups::nested(calls, (GroupBy::Day, GroupBy::Model), book, zone, &keep) {
             board.total += &day.totals;
@@ -66,9 +69,8 @@ impl UsageBoard {
                 board.undated += &day.totals;
                 continue;
             };
-            let place = |model: &str| models.iter().position(|(known, _)| known == model);
             let parts = parts.groups.into_iter();
-            let parts = parts.filter_map(|part| Some((place(&name(part.key))?, part.totals)));
+            let parts = parts.filter_map(|part| Some((*places.get(&*name(part.key))?, part.totals)));
             let mut by_model: Vec<(usize, UsageTotals)> = parts.collect();
             by_model.sort_by_key(|(model, _)| *model);
             board.days.push(DayUsage { day: date, totals: day.totals, models: by_model });

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AttachmentLine, Lens, System, TaskResult};
 use threadline_entry::{Entry, Json, Kind, key, value};
 use threadline_session::{EntryIndex, InputKind, Session, ToolCall, ToolOutcome};
@@ -187,8 +188,8 @@ impl<'s> SegmentContent<'s> {
 
     /// Returns one line per reported call.
     fn done(&self, session: &Session, level: SummaryLevel, root: Option<&str>) -> Vec<String> {
-        let mut lines: Vec<(String, CallFact)> = Vec::new();
-        let mut passed_over: Vec<(String, usize)> = Vec::new();
+        let mut facts = FactLines::default();
+        let mut passed_over = NameCounter::default();
         for &call in &self.calls {
             if is_todo_tool(&call.name) {
                 continue;
@@ -197,10 +198,7 @@ impl<'s> SegmentContent<'s> {
             let class = CallClass::of(&fact);
             if let Some(plan) = plan(session, call).filter(|_| level > SummaryLevel::Bare) {
                 let most = if level == SummaryLevel::Long { 8000 } else { 2000 };
-                lines.push((
-                    String::new(),
-                    CallFact { outcome: format!("{}\n{}", fact.outcome, cut(&plan, most)), ..fact },
-                ));
+                facts.push(CallFact { outcome: format!("{}\n{}", fact.outcome, cut(&plan, most)), ..fact });
                 continue;
             }
             let is_included = match level {
@@ -209,30 +207,26 @@ impl<'s> SegmentContent<'s> {
                 SummaryLevel::Long => true,
             };
             if !is_included && level == SummaryLevel::Short {
-                let word = read_label(&fact.tool);
-                match passed_over.iter_mut().find(|(known, _)| *known == word) {
-                    Some((_, count)) => *count += 1,
-                    None => passed_over.push((word, 1)),
-                }
+                passed_over.add(read_label(&fact.tool));
             }
             if is_included {
-                merge_fact(&mut lines, fact);
+                facts.add(fact);
             }
         }
+        let lines = facts.lines;
         // A failed call is omitted if the same call succeeded later.
-        let went_well = |at: usize, failed: &CallFact| {
-            !failed.subject.is_empty()
-                && lines[at + 1..]
-                    .iter()
-                    .any(|(_, fact)| fact.ok && fact.tool == failed.tool && fact.subject == failed.subject)
+        let succeeded = lines.iter().enumerate().filter(|(_, (_, fact))| fact.ok);
+        let last_success: FxHashMap<(&str, &str), usize> =
+            succeeded.map(|(at, (_, fact))| ((&*fact.tool, &*fact.subject), at)).collect();
+        let is_superseded = |at: usize, fact: &CallFact| {
+            let success = last_success.get(&(&*fact.tool, &*fact.subject));
+            !fact.ok && !fact.subject.is_empty() && success.is_some_and(|success| *success > at)
         };
-        let superseded: Vec<bool> =
-            lines.iter().enumerate().map(|(at, (_, fact))| !fact.ok && went_well(at, fact)).collect();
-        let lines =
-            lines.into_iter().zip(superseded).filter(|(_, superseded)| !superseded).map(|(line, _)| line);
-        let mut out: Vec<String> = lines.map(|(times, fact)| fact.line() + &times).collect();
-        if !passed_over.is_empty() {
-            let counts: Vec<String> = passed_over.iter().map(|(word, count)| plural(word, *count)).collect();
+        let lines = lines.iter().enumerate().filter(|(at, (_, fact))| !is_superseded(*at, fact));
+        let mut out: Vec<String> = lines.map(|(_, (times, fact))| fact.line() + times).collect();
+        if !passed_over.counts.is_empty() {
+            let counts = passed_over.counts.iter().map(|(word, count)| plural(word, *count));
+            let counts: Vec<String> = counts.collect();
             let beside = if out.is_empty() { "" } else { "also: " };
             out.push(format!("{beside}{}", counts.join(", ")));
         }
@@ -253,7 +247,7 @@ impl<'s> SegmentContent<'s> {
     }
 
     /// Applies the calls to a to-do list.
-    pub(crate) fn update_todos(&self, session: &Session, todos: &mut Vec<(String, String, String)>) {
+    pub(crate) fn update_todos(&self, session: &Session, todos: &mut TodoList) {
         for &call in &self.calls {
             let Some(input) = call.block(session).and_then(|block| block.input()) else { continue };
             let text = |json: Json<'_>, key: &str| {
@@ -262,15 +256,11 @@ impl<'s> SegmentContent<'s> {
             match &*call.name {
                 "TodoWrite" => {
                     let items = input.get("todos").into_iter().flat_map(|todos| todos.items());
-                    *todos = items
-                        .filter_map(|item| {
-                            Some((
-                                String::new(),
-                                text(item, "status").unwrap_or_default(),
-                                text(item, "content")?,
-                            ))
-                        })
-                        .collect();
+                    let todo = |item| {
+                        let status = text(item, "status").unwrap_or_default();
+                        Some(Todo { status, subject: text(item, "content")? })
+                    };
+                    *todos = TodoList { items: items.filter_map(todo).collect(), ..TodoList::default() };
                 }
                 "TaskCreate" => {
                     let entry = call.results.first().map(|at| &session.entries()[at.entry_idx]);
@@ -278,20 +268,35 @@ impl<'s> SegmentContent<'s> {
                         entry.and_then(|entry| entry.tool_use_result()?.of());
                     let id = result.and_then(|result| result.task()?.id()).map(Cow::into_owned);
                     if let (Some(id), Some(subject)) = (id, text(input, "subject")) {
-                        todos.push((id, "pending".to_owned(), subject));
+                        todos.places.entry(id).or_insert(todos.items.len());
+                        todos.items.push(Todo { status: "pending".to_owned(), subject });
                     }
                 }
                 "TaskUpdate" => {
-                    let (id, status) = (text(input, "taskId"), text(input, "status"));
-                    if let Some(todo) = todos.iter_mut().find(|todo| Some(&todo.0) == id.as_ref()) {
-                        todo.1 = status.unwrap_or_else(|| todo.1.clone());
-                        todo.2 = text(input, "subject").unwrap_or_else(|| todo.2.clone());
+                    let place = text(input, "taskId").and_then(|id| todos.places.get(&id).copied());
+                    if let Some(todo) = place.and_then(|place| todos.items.get_mut(place)) {
+                        todo.status = text(input, "status").unwrap_or_else(|| todo.status.clone());
+                        todo.subject = text(input, "subject").unwrap_or_else(|| todo.subject.clone());
                     }
                 }
                 _ => {}
             }
         }
     }
+}
+
+/// A to-do list.
+#[derive(Default)]
+pub(crate) struct TodoList {
+    pub(crate) items: Vec<Todo>,
+    /// The places of the items that have an id.
+    places: FxHashMap<String, usize>,
+}
+
+/// An item of a to-do list.
+pub(crate) struct Todo {
+    pub(crate) status: String,
+    pub(crate) subject: String,
 }
 
 /// The kind of a call, which decides the levels that report it.
@@ -351,42 +356,82 @@ fn plural(word: &str, count: usize) -> String {
     }
 }
 
-/// Adds a fact, merged with a similar one if possible.
-fn merge_fact(lines: &mut Vec<(String, CallFact)>, fact: CallFact) {
-    if let Some((_, last)) = lines.last_mut()
-        && last.tool == fact.tool
-        && matches!(&*fact.tool, "Read" | "Glob" | "Skill" | "ToolSearch")
-        && last.ok
-        && fact.ok
-    {
-        if !last.subject.split(", ").any(|on| on == fact.subject) {
-            last.subject.push_str(", ");
-            last.subject.push_str(&fact.subject);
+/// Counts names, in the order in which each came first.
+#[derive(Default)]
+pub(crate) struct NameCounter {
+    pub(crate) counts: Vec<(String, usize)>,
+    places: FxHashMap<String, usize>,
+}
+
+impl NameCounter {
+    pub(crate) fn add(&mut self, name: String) {
+        match self.places.get(&name) {
+            Some(place) => self.counts[*place].1 += 1,
+            None => {
+                self.places.insert(name.clone(), self.counts.len());
+                self.counts.push((name, 1));
+            }
         }
-        return;
     }
-    let same_file = |(_, other): &&mut (String, CallFact)| {
-        other.ok
-            && fact.ok
-            && other.tool == fact.tool
-            && other.subject == fact.subject
-            && matches!(&*fact.tool, "Edit" | "MultiEdit")
-    };
-    if let Some((_, other)) = lines.iter_mut().find(same_file) {
-        if let (Some((a, b)), Some((c, d))) = (counts(&other.outcome), counts(&fact.outcome)) {
-            other.outcome = format!("+{} −{}", a + c, b + d);
+}
+
+/// The facts to report, with how often each came in a row.
+#[derive(Default)]
+struct FactLines {
+    lines: Vec<(String, CallFact)>,
+    /// The lines of successful edits, by tool and subject.
+    edits: FxHashMap<(String, String), usize>,
+    /// The subjects of the last line, if several facts are merged into it.
+    merged: FxHashSet<String>,
+}
+
+impl FactLines {
+    /// Adds a fact, merged with a similar one if possible.
+    fn add(&mut self, fact: CallFact) {
+        if let Some((_, last)) = self.lines.last_mut()
+            && last.tool == fact.tool
+            && is_mergeable(&fact)
+            && last.ok
+        {
+            if self.merged.insert(fact.subject.clone()) {
+                last.subject.push_str(", ");
+                last.subject.push_str(&fact.subject);
+            }
+            return;
         }
-        return;
+        if fact.ok && matches!(&*fact.tool, "Edit" | "MultiEdit") {
+            let known = self.edits.entry((fact.tool.to_string(), fact.subject.clone()));
+            let place = *known.or_insert(self.lines.len());
+            if let Some((_, other)) = self.lines.get_mut(place) {
+                if let (Some((a, b)), Some((c, d))) = (counts(&other.outcome), counts(&fact.outcome)) {
+                    other.outcome = format!("+{} −{}", a + c, b + d);
+                }
+                return;
+            }
+        }
+        if let Some((times, last)) = self.lines.last_mut()
+            && *last == fact
+        {
+            let count: usize =
+                times.trim_matches([' ', '(', ')']).trim_end_matches(" times").parse().unwrap_or(1);
+            *times = format!(" ({} times)", count + 1);
+            return;
+        }
+        self.push(fact);
     }
-    if let Some((times, last)) = lines.last_mut()
-        && *last == fact
-    {
-        let count: usize =
-            times.trim_matches([' ', '(', ')']).trim_end_matches(" times").parse().unwrap_or(1);
-        *times = format!(" ({} times)", count + 1);
-        return;
+
+    fn push(&mut self, fact: CallFact) {
+        if is_mergeable(&fact) {
+            self.merged.clear();
+            self.merged.insert(fact.subject.clone());
+        }
+        self.lines.push((String::new(), fact));
     }
-    lines.push((String::new(), fact));
+}
+
+/// Returns whether several such facts in a row are one line.
+fn is_mergeable(fact: &CallFact) -> bool {
+    fact.ok && matches!(&*fact.tool, "Read" | "Glob" | "Skill" | "ToolSearch")
 }
 
 fn counts(outcome: &str) -> Option<(usize, usize)> {

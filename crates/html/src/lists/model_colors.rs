@@ -14,8 +14,8 @@ impl ModelColors<'_> {
     /// Returns the number of the colour of a model. If there are more models than colours, the last colour is
     /// that of all others.
     pub(super) fn series(self, model: &str) -> usize {
-        let place = self.0.iter().position(|known| known == model).unwrap_or(usize::MAX);
-        place.min(SERIES.len() - 1)
+        let last = SERIES.len() - 1;
+        self.0.iter().take(last).position(|known| known == model).unwrap_or(last)
     }
 
     /// Returns whether several models may have the colour of this one.

@@ -268,9 +268,9 @@ impl SoundnessChecker {
             }
             if block.is(value::THINKING) || block.is(value::REDACTED_THINKING) {
                 let thought = hash(&block.object().json().raw());
-                let seen = self.thinking_hashes.entry(fact.reply_hash().unwrap_or(0)).or_default();
-                if !seen.contains(&thought) {
-                    seen.push(thought);
+                let reply = fact.reply_hash().unwrap_or(0);
+                if self.known_thinking.insert((reply, thought)) {
+                    self.thinking_hashes.entry(reply).or_default().push(thought);
                 }
             }
             if too_large(block) || block.content().is_some_and(|content| content.blocks().any(too_large)) {

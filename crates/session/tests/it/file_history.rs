@@ -268,3 +268,23 @@ fn of_very_many_files_that_a_command_names_those_are_followed_that_the_log_is_ab
     assert_eq!(written.content, FileContent::Unknown);
     assert_eq!(family.file_edits().count(), 10_002);
 }
+
+#[test]
+fn very_many_files_below_a_long_folder_are_left_out() {
+    let folder = format!("/{}", "w".repeat(4_000));
+    let backups: Vec<String> = (0..10_000).map(|n| format!(r#""a{n}":{{"backupFileName":null}}"#)).collect();
+    let line = |kind: &str, more: &str| format!(r#"{{"type":"{kind}","uuid":"u1","cwd":"{folder}",{more}}}"#);
+    let prompt = line("user", r#""parentUuid":null,"message":{"role":"user","content":"go"}"#);
+    let snapshot = format!(
+        r#"{{"type":"file-history-snapshot","messageId":"u1","snapshot":{{"messageId":"u1","trackedFileBackups":{{{}}}}}}}"#,
+        backups.join(",")
+    );
+    let family =
+        SessionFamily::new(Session::from_bytes(format!("{prompt}\n{snapshot}\n").as_bytes()), Vec::new());
+    let states = FileHistory::of(&family).states_at(HistoryPoint::End);
+    assert_eq!(states.len(), (4 << 20) / folder.len() - 1);
+    // A folder that is longer than any path is none.
+    let long = format!("{prompt}\n{snapshot}\n").replace(&folder, &folder.repeat(2));
+    let family = SessionFamily::new(Session::from_bytes(long.as_bytes()), Vec::new());
+    assert_eq!(FileHistory::of(&family).root(), None);
+}

@@ -1,5 +1,6 @@
 //! Turns: their totals and their items.
 
+use rustc_hash::FxHashSet;
 use threadline_entry::Millis;
 use threadline_session::{EntryIndex, Reply, Session, Thread, Turn};
 use threadline_usage::UsageTotals;
@@ -56,11 +57,11 @@ impl TranscriptWriter<'_> {
         let session = self.session();
         let mut tokens = TurnTokens::default();
         let mut models: Vec<String> = Vec::new();
+        let mut known: FxHashSet<&str> = FxHashSet::default();
         for reply in turn.replies(session).into_iter().map(|reply| &session.replies()[reply]) {
             tokens += used(reply).unwrap_or_default();
-            let is_known = |model: &str| models.iter().any(|known| known == model);
-            let model = reply.model.as_ref().filter(|model| !model.starts_with('<') && !is_known(model));
-            models.extend(model.map(ToString::to_string));
+            let model = reply.model.as_deref().filter(|model| !model.starts_with('<'));
+            models.extend(model.filter(|model| known.insert(model)).map(str::to_owned));
         }
         let first = turn.prompt.or(turn.entries.first().copied());
         let span = turn.span(session);
