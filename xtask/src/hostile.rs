@@ -189,6 +189,28 @@ static SHAPES: &[HostileShape] = &[
     shape("edits of one file", 2_000, edits),
     shape("edits of one long file", 6_000, edits_of_long_file),
     shape("a call of many questions", 10_000, questions),
+    shape("a list of many tasks", 50_000, |n| {
+        let todos = |word: &str| -> Vec<Value> {
+            (0..n).map(|idx| json!({"content": format!("{word}{idx}"), "status": "pending"})).collect()
+        };
+        let input = json!({"todos": todos("new")});
+        let call = json!([{"type": "tool_use", "id": "t1", "name": "TodoWrite", "input": input}]);
+        let mut answer = user(2, Some(1), answer("t1", "ok"));
+        answer["toolUseResult"] = json!({"oldTodos": todos("old"), "newTodos": todos("new")});
+        vec![
+            user(0, None, json!("go")),
+            reply(1, Some(0), 1, call),
+            answer,
+            reply(3, Some(2), 2, words("done")),
+        ]
+    }),
+    shape("a turn of many tools", 20_000, |n| {
+        let mut lines = edits_of_files(n);
+        for (idx, line) in lines.iter_mut().enumerate().filter(|(idx, _)| idx % 2 == 1) {
+            line["message"]["content"][0]["name"] = json!(format!("mcp__loom__{idx}"));
+        }
+        lines
+    }),
     shape("JSON in JSON, arrays", 1_000_000, |n| deep(n, "[", "]")),
     shape("JSON in JSON, objects", 300_000, |n| deep(n, "{\"a\":", "}")),
     shape("many keys", 200_000, many_keys),

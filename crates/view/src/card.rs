@@ -151,7 +151,7 @@ impl Default for CommandOutput {
 }
 
 /// One item of a to-do list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Todo {
     /// The text.
     pub text: String,
@@ -300,7 +300,7 @@ impl<'a> CardInput<'a> {
             "WebFetch" => self.page(),
             "WebSearch" => self.links(),
             "ExitPlanMode" | "EnterPlanMode" | "exit_plan_mode" => self.plan(),
-            "AskUserQuestion" => self.questions(),
+            "AskUserQuestion" if self.has_few_questions() => self.questions(),
             "SendMessage" => self.message(),
             "ToolSearch" => self.tool_search(),
             "LSP" => self.symbols(),

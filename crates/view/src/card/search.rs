@@ -137,19 +137,20 @@ impl CardInput<'_> {
         let query = self.string("query");
         let results = self.of::<WebSearchResult<'_>>().and_then(|result| result.results());
         let link = |link: Json<'_>| {
-            let text = |key: &str| link.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
-            (text("title"), text("url"))
+            let text = |key: &str| link.get(key).and_then(Json::as_str).map(Cow::into_owned);
+            Some((text("title").unwrap_or_default(), text("url")?))
         };
         let (mut links, mut texts) = (Vec::new(), Vec::new());
         for result in results.into_iter().flat_map(|results| results.items()) {
-            texts.extend(result.as_str().map(|text| text.trim().to_owned()));
-            links.extend(result.get("content").into_iter().flat_map(Json::items).map(link));
+            let text = result.as_str().map(|text| text.trim().to_owned());
+            texts.extend(text.filter(|text| !text.is_empty()));
+            links.extend(result.get("content").into_iter().flat_map(Json::items).filter_map(link));
         }
         if links.is_empty() && texts.is_empty() && !self.failed {
             // The result text contains the same data in lines, some of which list the links.
             for line in self.text.lines().filter(|line| !line.starts_with("Web search results for query: ")) {
                 match line.strip_prefix("Links: ").and_then(Json::parse) {
-                    Some(listed) => links.extend(listed.items().map(link)),
+                    Some(listed) => links.extend(listed.items().filter_map(link)),
                     None => texts.push(line.to_owned()),
                 }
             }

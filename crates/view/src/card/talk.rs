@@ -12,8 +12,10 @@ use super::{CallSummary, CardInput, Choice, Question, ToolCard, first_line};
 use crate::humanize::{plural, short_count};
 use crate::transcript::CLARIFY_MESSAGE;
 
-/// The number of questions of a call whose answers are searched for in the text of the result.
-const MAX_TEXT_SEARCHES: usize = 64;
+/// The number of questions of a call, and of their options, that are shown as such. Claude Code asks far
+/// fewer. More would take far more memory than in the log, so the call is shown as its input.
+const MAX_QUESTIONS: usize = 64;
+const MAX_OPTIONS: usize = 1_024;
 
 /// Returns the members of an object by their keys. The last one counts if a key occurs twice.
 fn members_by_key(object: Option<Json<'_>>) -> HashMap<Cow<'_, str>, Json<'_>> {
@@ -70,14 +72,22 @@ impl CardInput<'_> {
         CallSummary { card: ToolCard::Plan(plan), subject, gist }
     }
 
+    /// Returns whether the questions of the call are shown as such.
+    pub(super) fn has_few_questions(&self) -> bool {
+        let questions =
+            || self.input.and_then(|input| input.get("questions")).into_iter().flat_map(Json::items);
+        let options = || questions().flat_map(|question| question.get("options")).flat_map(Json::items);
+        questions().take(MAX_QUESTIONS + 1).count() <= MAX_QUESTIONS
+            && options().take(MAX_OPTIONS + 1).count() <= MAX_OPTIONS
+    }
+
     pub(super) fn questions(&self) -> CallSummary {
         let result = self.of::<AskUserQuestionResult<'_>>();
         let answers = result.and_then(|result| result.answers());
         let notes = result.and_then(|result| result.annotations());
-        // Looked up in maps: a hostile call has very many questions.
+        // Looked up in maps: a hostile call has very many answers.
         let answers = members_by_key(answers);
         let notes = members_by_key(notes);
-        let mut text_searches_left = MAX_TEXT_SEARCHES;
         let asked = self.input.and_then(|input| input.get("questions"));
         let questions: Vec<Question> = asked
             .into_iter()
@@ -94,10 +104,7 @@ impl CardInput<'_> {
                     Some(answer) => answer.into_owned(),
                     None => answer.raw().to_owned(),
                 });
-                let answer = answer.or_else(|| {
-                    text_searches_left = text_searches_left.checked_sub(1)?;
-                    self.answer_in_text(&text)
-                });
+                let answer = answer.or_else(|| self.answer_in_text(&text));
                 let notes = notes.get(&*text).and_then(|notes| notes.get("notes")?.as_str());
                 // An answer in the person's own words is logged twice.
                 let notes = notes.map(Cow::into_owned).filter(|notes| Some(notes) != answer.as_ref());

@@ -1,46 +1,69 @@
 //! Cards of to-do lists, with the changes made to them.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use threadline_entry::Json;
 use threadline_entry::lens::{FromJson, List, TaskItem, TaskResult, TaskUpdateResult, TodoWriteResult};
 
 use super::{CallSummary, CardInput, Todo, ToolCard};
 
+/// The number of items of a list that are shown. What is kept of each is longer than in the log.
+const MAX_TODOS: usize = 1_000;
+
+/// Returns an item that stands for those that are not shown.
+fn more_todos(n_more: usize) -> Option<Todo> {
+    (n_more > 0).then(|| Todo { text: format!("… {n_more} more"), ..Todo::default() })
+}
+
 impl CardInput<'_> {
     pub(super) fn todos(&self) -> CallSummary {
-        let result = self.of::<TodoWriteResult<'_>>();
-        let old: Vec<_> =
-            result.and_then(|result| result.old_todos()).into_iter().flat_map(|todos| todos.iter()).collect();
-        let asked = || self.input.and_then(|input| List::from_json(input.get("todos")?));
-        let new = result.and_then(|result| result.new_todos()).or_else(asked);
         let text = |todo: threadline_entry::lens::Todo<'_>| todo.content().unwrap_or_default().into_owned();
         let status = |todo: threadline_entry::lens::Todo<'_>| todo.status().unwrap_or_default().into_owned();
-        let todos: Vec<Todo> = new
+        let result = self.of::<TodoWriteResult<'_>>();
+        let old: Vec<(String, String)> = result
+            .and_then(|result| result.old_todos())
             .into_iter()
             .flat_map(|todos| todos.iter())
-            .map(|todo| {
-                let before =
-                    old.iter().find(|before| text(**before) == text(todo)).map(|before| status(*before));
-                let status = status(todo);
-                let is_new = before.is_none() && !old.is_empty();
-                let before = before.filter(|before| *before != status);
-                Todo { text: text(todo), status, before, is_new, detail: String::new() }
-            })
+            .map(|todo| (text(todo), status(todo)))
+            .take(MAX_TODOS)
             .collect();
-        let done = todos.iter().filter(|todo| todo.status == "completed").count();
+        // The first one counts if two have the same text.
+        let old_status: HashMap<&str, &str> =
+            old.iter().rev().map(|(text, status)| (&**text, &**status)).collect();
+        let asked = || self.input.and_then(|input| List::from_json(input.get("todos")?));
+        let new = result.and_then(|result| result.new_todos()).or_else(asked);
+        let mut new = new.into_iter().flat_map(|todos| todos.iter());
+        let mut todos: Vec<Todo> = new
+            .by_ref()
+            .map(|todo| {
+                let (text, status) = (text(todo), status(todo));
+                let before = old_status.get(&*text).copied();
+                let is_new = before.is_none() && !old.is_empty();
+                let before = before.filter(|before| *before != status).map(str::to_owned);
+                Todo { text, status, before, is_new, detail: String::new() }
+            })
+            .take(MAX_TODOS)
+            .collect();
+        let (mut n_more, mut n_done) = (0, todos.iter().filter(|todo| todo.status == "completed").count());
+        for todo in new {
+            n_more += 1;
+            n_done += usize::from(status(todo) == "completed");
+        }
         let subject = todos.iter().find(|todo| todo.status == "in_progress").map(|todo| todo.text.clone());
-        let gist = format!("{done} of {} done", todos.len());
-        let gone = old.iter().filter(|before| !todos.iter().any(|todo| todo.text == text(**before)));
+        let gist = format!("{n_done} of {} done", todos.len() + n_more);
+        let kept: HashSet<&str> = todos.iter().map(|todo| &*todo.text).collect();
+        let gone = old.iter().filter(|(text, _)| !kept.contains(&**text));
         let gone: Vec<Todo> = gone
-            .map(|todo| Todo {
-                text: text(*todo),
+            .map(|(text, status)| Todo {
+                text: text.clone(),
                 status: "deleted".to_owned(),
-                before: Some(status(*todo)),
+                before: Some(status.clone()),
                 is_new: false,
                 detail: String::new(),
             })
             .collect();
+        todos.extend(more_todos(n_more));
         CallSummary {
             gist,
             card: ToolCard::Todos(todos.into_iter().chain(gone).collect()),
@@ -52,7 +75,7 @@ impl CardInput<'_> {
         let result = self.of::<TaskResult<'_>>();
         let one = result.and_then(|result| result.task());
         let many = result.and_then(|result| result.tasks()).into_iter().flat_map(|tasks| tasks.iter());
-        let todo = |task: TaskItem<'_>| {
+        let todo = |task: TaskItem<'_>, description: String| {
             let text = task.subject().or_else(|| task.description()).unwrap_or_default();
             let detail = task.description().filter(|_| task.subject().is_some());
             Todo {
@@ -60,10 +83,15 @@ impl CardInput<'_> {
                 status: task.status().unwrap_or("pending".into()).into_owned(),
                 before: None,
                 is_new: false,
-                detail: detail.map_or_else(|| self.string("description"), Cow::into_owned),
+                detail: detail.map_or(description, Cow::into_owned),
             }
         };
-        let mut todos: Vec<Todo> = one.into_iter().chain(many).map(todo).collect();
+        // A description in the input is that of a single task.
+        let one = one.into_iter().map(|task| todo(task, self.string("description")));
+        let many = many.map(|task| todo(task, String::new()));
+        let mut tasks = one.chain(many);
+        let mut todos: Vec<Todo> = tasks.by_ref().take(MAX_TODOS).collect();
+        todos.extend(more_todos(tasks.count()));
         if self.name == "TaskUpdate" {
             return self.task_update();
         }

@@ -175,17 +175,20 @@ fn shorten_path(path: String) -> String {
     if path.len() <= LONG_PATH {
         return path;
     }
-    let ends = path.char_indices().filter(|(_, ch)| matches!(ch, '/' | '\\')).map(|(at, _)| &path[at..]);
-    let ends: Vec<&str> = ends.collect();
-    let end = ends.iter().find(|end| end.len() < LONG_PATH).or(ends.last());
-    end.map_or_else(|| path.clone(), |end| format!("…{end}"))
+    let is_separator = |byte: &u8| matches!(byte, b'/' | b'\\');
+    let from = path.len() - LONG_PATH + 1;
+    let first = path.as_bytes()[from..].iter().position(is_separator).map(|at| from + at);
+    let start = first.or_else(|| path.as_bytes().iter().rposition(is_separator));
+    start.map_or_else(|| path.clone(), |start| format!("…{}", &path[start..]))
 }
 
-/// Replaces the subject of a call, and the names of its tasks, with the topic.
+/// Replaces the subject of a call, and the name of its task, with the topic.
 pub(crate) fn set_topic(subject: &mut String, card: &mut ToolCard, topic: &str) {
     topic.clone_into(subject);
-    if let ToolCard::Todos(todos) = card {
-        todos.iter_mut().for_each(|todo| topic.clone_into(&mut todo.text));
+    if let ToolCard::Todos(todos) = card
+        && let [todo] = &mut todos[..]
+    {
+        topic.clone_into(&mut todo.text);
     }
 }
 

@@ -302,3 +302,19 @@ fn small_results_are_summarised() {
         "mcp__loom__look | warp | the whole output | ok"
     );
 }
+
+#[test]
+fn very_many_questions_are_shown_as_input() {
+    let asked = |questions: usize, options: usize| {
+        let options = vec![r#"{"label":"A"}"#; options].join(",");
+        let question = format!(r#"{{"question":"Which?","options":[{options}]}}"#);
+        let input = format!(r#"{{"questions":[{}]}}"#, vec![question; questions].join(","));
+        card("AskUserQuestion", &input, r#""User has answered your questions: \"Which?\"=\"A\".""#)
+    };
+    for (questions, options) in [(64, 16), (1, 1_024)] {
+        assert!(asked(questions, options).contains("Questions([Question"));
+    }
+    for (questions, options) in [(65, 1), (2, 513)] {
+        assert!(asked(questions, options).contains("Fields(["));
+    }
+}
