@@ -282,7 +282,7 @@ fn very_many_files_below_a_long_folder_are_left_out() {
     let family =
         SessionFamily::new(Session::from_bytes(format!("{prompt}\n{snapshot}\n").as_bytes()), Vec::new());
     let states = FileHistory::of(&family).states_at(HistoryPoint::End);
-    assert_eq!(states.len(), (4 << 20) / folder.len() - 1);
+    assert_eq!(states.len(), (4 << 20) / (folder.len() + 1));
     // A folder that is longer than any path is none.
     let long = format!("{prompt}\n{snapshot}\n").replace(&folder, &folder.repeat(2));
     let family = SessionFamily::new(Session::from_bytes(long.as_bytes()), Vec::new());
