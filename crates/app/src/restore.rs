@@ -3,12 +3,13 @@
 mod file;
 mod point;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use threadline_session::{EntryIndex, FileHistory, HistoryPoint, SessionFamily};
 use threadline_store::{Operation, Receipt, SessionFile, UserContext, WriteRoot};
 use threadline_view::wire::{ChangedFileObject, RestoreTurn};
-use threadline_view::{outline, transcript, wire};
+use threadline_view::{OutlineLine, outline, transcript, wire};
 
 pub use file::{ContentSource, FileRestore, RestoreAction, is_named, relative_label};
 pub use point::RestorePoint;
@@ -193,16 +194,21 @@ impl RestorePlan {
 pub fn turns_with_changes(family: &SessionFamily, history: &FileHistory) -> Vec<RestoreTurn> {
     let turns = family.main.turns();
     let titles = outline(&transcript(family, &|_| None).turns);
-    let starts: Vec<EntryIndex> =
-        turns.iter().filter_map(|turn| turn.prompt.or(turn.entries.first().copied())).collect();
+    let titles: HashMap<usize, &OutlineLine> = titles.iter().map(|line| (line.number, line)).collect();
+    let mut last = EntryIndex::FIRST;
+    let starts = turns.iter().filter_map(|turn| turn.prompt.or(turn.entries.first().copied()));
+    // A version wrote some replies before their prompts.
+    let starts = starts.map(|start| {
+        last = last.max(start);
+        last
+    });
+    let starts: Vec<EntryIndex> = starts.collect();
     let mut listed = Vec::new();
-    for (i, turn) in turns.iter().enumerate() {
-        let Some(&from) = starts.get(i) else { continue };
-        let files = history.changed_files(from, starts.get(i + 1).copied());
+    for ((turn, &from), files) in turns.iter().zip(&starts).zip(history.changes_from(&starts)) {
         if files.is_empty() {
             continue;
         }
-        let title = titles.iter().find(|line| line.number == turn.number);
+        let title = titles.get(&turn.number);
         let files = files.into_iter();
         listed.push(RestoreTurn {
             turn: turn.number as u64,

@@ -19,7 +19,7 @@ use crate::session::Session;
 pub struct FileHistory {
     root: Option<String>,
     /// By absolute path: the observations of the file, sorted by position in the main log.
-    files: BTreeMap<String, Vec<FileObservation>>,
+    files: BTreeMap<Box<str>, Vec<FileObservation>>,
     /// The edits that observations refer to by their number.
     edits: RecordedEdits,
 }
@@ -138,22 +138,22 @@ const MAX_ROOT_LENGTH: usize = 1 << 12;
 /// The files of a session, while they are collected.
 struct FileTable {
     root: Option<String>,
-    files: BTreeMap<String, Vec<FileObservation>>,
+    files: BTreeMap<Box<str>, Vec<FileObservation>>,
     growth_left: usize,
 }
 
 impl FileTable {
     fn contains(&self, path: &str) -> bool {
-        self.files.contains_key(&absolute(self.root.as_deref(), path, None))
+        self.files.contains_key(&*absolute(self.root.as_deref(), path, None))
     }
 
     fn add(&mut self, path: &str, real_parent_dir: Option<&str>, observation: FileObservation) {
         let whole = absolute(self.root.as_deref(), path, real_parent_dir);
-        if let Some(known) = self.files.get_mut(&whole) {
+        if let Some(known) = self.files.get_mut(&*whole) {
             known.push(observation);
         } else if let Some(left) = self.growth_left.checked_sub(whole.len().saturating_sub(path.len())) {
             self.growth_left = left;
-            self.files.insert(whole, vec![observation]);
+            self.files.insert(whole.into(), vec![observation]);
         }
     }
 }
@@ -166,7 +166,9 @@ impl FileHistory {
         let root = root(main, &snapshots);
         let mut table = FileTable { root, files: BTreeMap::new(), growth_left: MAX_PATH_GROWTH };
         for PromptSnapshot { position, backups } in snapshots {
-            for (path, FileBackup { name, real_parent_dir }) in backups {
+            for (path, backup) in backups {
+                let FileBackup { name, real_parent_dir } =
+                    backup.map_or_else(FileBackup::default, |backup| *backup);
                 let kind = ObservationKind::Snapshot(name);
                 table.add(&path, real_parent_dir.as_deref(), FileObservation { position, kind });
             }
@@ -217,20 +219,33 @@ impl FileHistory {
         sources.into_iter().map(|source| source.state(&mut texts)).collect()
     }
 
-    /// Returns the files that changed from line `from` up to line `to`, exclusive, or to the end.
-    pub fn changed_files(&self, from: EntryIndex, to: Option<EntryIndex>) -> Vec<ModifiedFile> {
-        let mut changed = Vec::new();
+    /// Returns the files that changed from each of some lines, which are in order, up to the next one, or to
+    /// the end.
+    pub fn changes_from(&self, starts: &[EntryIndex]) -> Vec<Vec<ModifiedFile>> {
+        let mut changed: Vec<Vec<ModifiedFile>> = vec![Vec::new(); starts.len()];
         for (path, known) in &self.files {
-            let inside = |place: EntryIndex| place >= from && to.is_none_or(|to| place < to);
-            let edits = known.iter().filter(|known| known.is_edit() && inside(known.position)).count();
-            let at =
-                |place: EntryIndex| known.iter().find(|known| known.position == place && !known.is_edit());
-            let by_others = || {
-                let (Some(before), Some(after)) = (at(from), to.and_then(at)) else { return false };
-                !before.same_snapshot(after)
-            };
-            if edits > 0 || by_others() {
-                changed.push(ModifiedFile { path: path.clone(), edits });
+            // The observations are in order, and so are the parts that they belong to.
+            let mut parts: BTreeMap<usize, usize> = BTreeMap::new();
+            let mut last_snapshot: Option<(usize, &FileObservation)> = None;
+            for observation in known {
+                let n_before = starts.partition_point(|start| *start <= observation.position);
+                let Some(part) = n_before.checked_sub(1) else { continue };
+                if observation.is_edit() {
+                    *parts.entry(part).or_default() += 1;
+                } else if starts[part] == observation.position {
+                    match last_snapshot {
+                        // The first of several snapshots at a line counts.
+                        Some((last, _)) if last == part => continue,
+                        Some((last, before)) if last + 1 == part && !before.same_snapshot(observation) => {
+                            parts.entry(last).or_default();
+                        }
+                        _ => {}
+                    }
+                    last_snapshot = Some((part, observation));
+                }
+            }
+            for (part, edits) in parts {
+                changed[part].push(ModifiedFile { path: path.to_string(), edits });
             }
         }
         changed
@@ -341,17 +356,19 @@ fn text_from_edits(known: &[FileObservation], place: EntryIndex) -> Option<EditT
 struct PromptSnapshot {
     /// The index of the prompt. If that line is missing, the index of the snapshot.
     position: EntryIndex,
-    backups: BTreeMap<Box<str>, FileBackup>,
+    /// By path; `None` for a file that did not exist.
+    backups: BTreeMap<Box<str>, Option<Box<FileBackup>>>,
 }
 
 /// The backup of a file.
+#[derive(Default, PartialEq, Eq)]
 struct FileBackup {
     name: Option<Box<str>>,
     real_parent_dir: Option<Box<str>>,
 }
 
-/// A backup, and the path of the file as it is written in the log.
-type NamedBackup = (Box<str>, FileBackup);
+/// A backup, if there is one, and the path of the file as it is written in the log.
+type NamedBackup = (Box<str>, Option<Box<FileBackup>>);
 
 /// Returns the snapshots of a log. Updates and deltas are merged into the snapshot of their prompt.
 fn snapshots(session: &Session) -> Vec<PromptSnapshot> {
@@ -371,9 +388,10 @@ fn snapshots(session: &Session) -> Vec<PromptSnapshot> {
 
 /// Returns the prompt that a file history line belongs to, and the backups that it lists.
 fn backups_in(entry: &Entry) -> Option<(Cow<'_, str>, impl Iterator<Item = NamedBackup>)> {
-    let tracked = |backup: Backup<'_>| FileBackup {
-        name: backup.backup_file_name().map(Into::into),
-        real_parent_dir: backup.real_parent_dir().map(Into::into),
+    let tracked = |backup: Backup<'_>| {
+        let name = backup.backup_file_name().map(Into::into);
+        let backup = FileBackup { name, real_parent_dir: backup.real_parent_dir().map(Into::into) };
+        (backup != FileBackup::default()).then(|| Box::new(backup))
     };
     let (message_id, files, changed) = match entry.kind() {
         Kind::FileHistorySnapshot => {
@@ -411,7 +429,7 @@ fn root(session: &Session, snapshots: &[PromptSnapshot]) -> Option<String> {
     let backups = snapshots.iter().flat_map(|snapshot| &snapshot.backups);
     let sample = backups
         .filter(|(path, _)| !is_absolute_path(path) && path.len() <= MAX_ROOT_LENGTH)
-        .find_map(|(path, tracked)| Some((path, tracked.name.as_deref()?.split('@').next()?)));
+        .find_map(|(path, tracked)| Some((path, tracked.as_ref()?.name.as_deref()?.split('@').next()?)));
     let fits = |dir: &&Cow<'_, str>| sample.is_none_or(|(path, name)| backup_name(&join(dir, path)) == name);
     dirs.iter().find(fits).or(dirs.first()).map(|dir| dir.clone().into_owned())
 }

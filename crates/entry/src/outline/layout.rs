@@ -92,7 +92,8 @@ struct LayoutStep {
 impl LineLayout {
     /// Returns the layout of the line that was walked; `None` if it is too long.
     pub(super) fn new(line: &[u8], walked: &OutlineWalker, number: u64) -> Option<Self> {
-        if walked.variables.len() > MAX_VALUES {
+        // The text around the values is a part of the literals.
+        if walked.variables.len() > MAX_VALUES || frame_length(line, &walked.variables) > MAX_LITERAL_BYTES {
             return None;
         }
         let frame = frame(line, &walked.variables);
@@ -121,6 +122,7 @@ impl LineLayout {
     pub(super) fn learn(&mut self, line: &[u8], walked: &OutlineWalker, number: u64) -> bool {
         let forms = |(value, (form, _)): (&VariableValue, &(ValueForm, _))| value.form == *form;
         if walked.variables.len() != self.stable.len()
+            || frame_length(line, &walked.variables) != self.frame.len()
             || !walked.variables.iter().zip(&self.stable).all(forms)
             || frame(line, &walked.variables) != self.frame
         {
@@ -280,6 +282,11 @@ fn skip_number(line: &[u8], start: usize) -> usize {
     let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n');
     let digits = line[start + 1..].iter().take_while(|byte| !is_end(byte));
     start + 1 + digits.count()
+}
+
+/// Returns the length of the text around the values of a line.
+fn frame_length(line: &[u8], values: &[VariableValue]) -> usize {
+    line.len() - values.iter().map(|value| (value.end - value.start) as usize).sum::<usize>()
 }
 
 /// Returns the text around the values of a line.

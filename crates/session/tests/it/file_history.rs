@@ -32,9 +32,9 @@ fn files(notation: &str) -> String {
             out.push_str(&format!("{name}: {} = {content}{basis}\n", state.path));
         }
     }
-    for (i, turn) in turns.enumerated() {
-        let next = turns.get(i.next()).and_then(|turn| turn.prompt);
-        for file in history.changed_files(turn.prompt.unwrap(), next) {
+    let starts: Vec<_> = turns.iter().map(|turn| turn.prompt.unwrap()).collect();
+    for (turn, files) in turns.iter().zip(history.changes_from(&starts)) {
+        for file in files {
             out.push_str(&format!("turn {} changed {}, {} edits\n", turn.number, file.path, file.edits));
         }
     }
