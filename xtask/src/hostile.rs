@@ -188,7 +188,7 @@ static SHAPES: &[HostileShape] = &[
     }),
     shape("edits of one file", 2_000, edits),
     shape("edits of one long file", 6_000, edits_of_long_file),
-    shape("a call of many questions", 10_000, questions),
+    shape("a call of many questions", 40_000, questions),
     shape("a list of many tasks", 50_000, |n| {
         let todos = |word: &str| -> Vec<Value> {
             (0..n).map(|idx| json!({"content": format!("{word}{idx}"), "status": "pending"})).collect()

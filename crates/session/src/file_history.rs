@@ -38,14 +38,14 @@ enum ObservationKind {
     Snapshot(Option<Box<str>>),
     /// An edit: its number, and whether the texts before and after it are known. They are made when they are
     /// needed, because those of all edits take far more memory than the log.
-    Edit { number: usize, has_before: bool, has_after: bool },
+    Edit { number: u32, has_before: bool, has_after: bool },
 }
 
 /// The text of a file before or after an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum EditText {
-    Before(usize),
-    After(usize),
+    Before(u32),
+    After(u32),
 }
 
 /// A point in the main log.
@@ -175,7 +175,7 @@ impl FileHistory {
         }
         let edits = RecordedEdits::of(family, |path| table.contains(path));
         let lines_by_time = LazyCell::new(|| LinesByTime::of(main));
-        for (number, edit) in edits.completed().enumerate() {
+        for (edit, number) in edits.completed().zip(0..) {
             let FileEdit { agent, entry_idx, at, path, before, after, .. } = edit;
             // The edit of a sub-agent is in another log. Its time determines its position in the main log.
             let position = match agent {
@@ -209,7 +209,7 @@ impl FileHistory {
             self.files.iter().map(|(path, known)| StateSource::at(path, known, at)).collect();
         let mut texts: FxHashMap<EditText, FileText> =
             sources.iter().filter_map(|source| Some((source.text?, FileText::Unknown))).collect();
-        for (number, edit) in self.edits.completed().enumerate() {
+        for (edit, number) in self.edits.completed().zip(0..) {
             for (place, text) in
                 [(EditText::Before(number), edit.before), (EditText::After(number), edit.after)]
             {

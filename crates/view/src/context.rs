@@ -136,6 +136,11 @@ pub struct WindowItem {
 
 /// The approximate number of tokens per byte, if the log does not show it.
 const TOKENS_PER_BYTE: f64 = 0.28;
+/// The number of parts of a window. The results of further tools are one part, because every call has all
+/// parts.
+const MAX_PARTS: usize = 100;
+/// The name for these tools.
+const OTHER_TOOLS: &str = "other tools";
 /// The number of added items that are listed per call.
 const MAX_ADDED: usize = 3;
 
@@ -256,7 +261,11 @@ impl Window {
         let scale = if is_plausible { measured } else { ratio };
         self.size = size;
         for item in &call.added {
-            *self.parts.entry(item.part(session)).or_default() += item.bytes as f64 * scale;
+            let mut part = item.part(session);
+            if self.parts.len() >= MAX_PARTS && !self.parts.contains_key(&part) {
+                part = WindowPart::Results(OTHER_TOOLS.to_owned());
+            }
+            *self.parts.entry(part).or_default() += item.bytes as f64 * scale;
         }
         let explained: f64 = self.parts.values().sum();
         if explained > size as f64 {

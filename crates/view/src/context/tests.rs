@@ -120,3 +120,22 @@ fn output_is_used_if_a_line_recurs_later() {
     let unused: Vec<&str> = ledger.unused.iter().map(|item| &*item.anchor).collect();
     assert_eq!(unused, ["m4"]);
 }
+
+#[test]
+fn the_results_of_very_many_tools_are_one_part() {
+    let mut notation = "u1 user \"go\"\n".to_owned();
+    let mut parent = "u1".to_owned();
+    for n in 0..150 {
+        notation.push_str(&format!(
+            "a{n} <- {parent} reply m{n} tool t{n} mcp__a__{n} {{}} usage={{\"input_tokens\":{},\"output_tokens\":5}}\nr{n} <- a{n} result t{n} \"{}\"\n",
+            10_000 + 300 * n,
+            "x".repeat(1_000)
+        ));
+        parent = format!("r{n}");
+    }
+    let ledger = ledger(&notation);
+    let last = ledger.calls.last().unwrap();
+    assert_eq!(last.parts.len(), MAX_PARTS + 1);
+    assert!(last.parts.iter().any(|(part, _)| part.label() == "other tools results"));
+    assert_eq!(last.parts.iter().map(|(_, tokens)| tokens).sum::<u64>(), last.window());
+}
