@@ -128,9 +128,12 @@ impl LinesByTime {
     }
 }
 
-/// How much longer all paths may become than in the log, where most are relative to the working directory.
-/// Files with longer ones are left out.
-const MAX_PATH_GROWTH: usize = 4 << 20;
+/// How much memory files may take besides twice the log. Most paths are relative to the working directory,
+/// and become longer. Files beyond that are left out.
+const MAX_GROWTH: usize = 4 << 20;
+
+/// The memory of a file besides its path. The line of a real snapshot has more than half as much for each.
+const FILE_BYTES: usize = 128;
 
 /// The maximum length of a working directory, and of a path that identifies it.
 const MAX_ROOT_LENGTH: usize = 1 << 12;
@@ -151,7 +154,10 @@ impl FileTable {
         let whole = absolute(self.root.as_deref(), path, real_parent_dir);
         if let Some(known) = self.files.get_mut(&*whole) {
             known.push(observation);
-        } else if let Some(left) = self.growth_left.checked_sub(whole.len().saturating_sub(path.len())) {
+            return;
+        }
+        let growth = whole.len().saturating_sub(path.len()) + FILE_BYTES;
+        if let Some(left) = self.growth_left.checked_sub(growth) {
             self.growth_left = left;
             self.files.insert(whole.into(), vec![observation]);
         }
@@ -164,7 +170,11 @@ impl FileHistory {
         let main = &family.main;
         let snapshots = snapshots(main);
         let root = root(main, &snapshots);
-        let mut table = FileTable { root, files: BTreeMap::new(), growth_left: MAX_PATH_GROWTH };
+        let sessions = std::iter::once(main).chain(family.agents.iter().map(|agent| &agent.session));
+        let entries = sessions.flat_map(|session| session.entries().iter());
+        let log_bytes: usize = entries.map(|entry| entry.as_bytes().len()).sum();
+        let growth_left = MAX_GROWTH + 2 * log_bytes;
+        let mut table = FileTable { root, files: BTreeMap::new(), growth_left };
         for PromptSnapshot { position, backups } in snapshots {
             for (path, backup) in backups {
                 let FileBackup { name, real_parent_dir } =
