@@ -19,7 +19,7 @@ use threadline_session::{ClientVersion, EntryIndex, IndexVec, ReplayMessage, Ses
 pub use self::segment::SummaryLevel;
 
 use self::extract::WordFrequency;
-use self::segment::{NameCounter, SegmentContent, Todo, TodoList};
+use self::segment::{NameCounter, SegmentContent, TodoItem, TodoList};
 use crate::draft::EditDraft;
 use crate::seed::PlanSeed;
 use crate::splice::Splice;
@@ -317,7 +317,7 @@ impl<'s> Compression<'s> {
         }
         if open {
             out.push_str("Tasks:\n");
-            for Todo { status, subject } in todos.items {
+            for TodoItem { status, subject } in todos.items {
                 let _ = writeln!(out, "- [{}] {subject}", status.replace('_', " "));
             }
         }

@@ -94,8 +94,8 @@ pub struct LineHunk {
 pub(crate) struct RecordedEdits(Vec<(FileEdit, RecordedChange)>);
 
 impl RecordedEdits {
-    /// Collects the edits of a session and its sub-agents. `is_known` returns whether something else in the
-    /// log is about a file.
+    /// Collects the edits of a session and its sub-agents, ordered by time. `is_known` returns whether
+    /// something else in the log is about a file, given its path.
     pub(crate) fn of(family: &SessionFamily, is_known: impl Fn(&str) -> bool) -> Self {
         let calls: Vec<_> = family.calls_with_edits().collect();
         let collect = |is_known: &dyn Fn(&str) -> bool| {

@@ -469,11 +469,8 @@ fn record_at_end(line: &[u8]) -> Option<&[u8]> {
             .is_some_and(|rest| !rest.starts_with(b",") && !rest.starts_with(b"}"))
     };
     let start = memrchr_iter(b'{', line).find(is_object).filter(|start| *start > 0)?;
-    let record = line[start..].strip_prefix(RECORD_PREFIX).map(|_| &line[start..])?;
-    TITLE_TYPES
-        .iter()
-        .any(|name| record[RECORD_PREFIX.len()..].starts_with(name.as_bytes()))
-        .then_some(record)
+    let kind = line[start..].strip_prefix(RECORD_PREFIX)?;
+    TITLE_TYPES.iter().any(|name| kind.starts_with(name.as_bytes())).then_some(&line[start..])
 }
 
 fn has(line: &[u8], needle: &str) -> bool {

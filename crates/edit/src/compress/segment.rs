@@ -258,7 +258,7 @@ impl<'s> SegmentContent<'s> {
                     let items = input.get("todos").into_iter().flat_map(|todos| todos.items());
                     let todo = |item| {
                         let status = text(item, "status").unwrap_or_default();
-                        Some(Todo { status, subject: text(item, "content")? })
+                        Some(TodoItem { status, subject: text(item, "content")? })
                     };
                     *todos = TodoList { items: items.filter_map(todo).collect(), ..TodoList::default() };
                 }
@@ -269,7 +269,7 @@ impl<'s> SegmentContent<'s> {
                     let id = result.and_then(|result| result.task()?.id()).map(Cow::into_owned);
                     if let (Some(id), Some(subject)) = (id, text(input, "subject")) {
                         todos.places.entry(id).or_insert(todos.items.len());
-                        todos.items.push(Todo { status: "pending".to_owned(), subject });
+                        todos.items.push(TodoItem { status: "pending".to_owned(), subject });
                     }
                 }
                 "TaskUpdate" => {
@@ -288,13 +288,13 @@ impl<'s> SegmentContent<'s> {
 /// A to-do list.
 #[derive(Default)]
 pub(crate) struct TodoList {
-    pub(crate) items: Vec<Todo>,
+    pub(crate) items: Vec<TodoItem>,
     /// The places of the items that have an id.
     places: FxHashMap<String, usize>,
 }
 
 /// An item of a to-do list.
-pub(crate) struct Todo {
+pub(crate) struct TodoItem {
     pub(crate) status: String,
     pub(crate) subject: String,
 }

@@ -246,7 +246,7 @@ fn commands_that_list_their_changes_are_logged() {
 }
 
 #[test]
-fn of_very_many_files_that_a_command_names_those_are_followed_that_the_log_is_about() {
+fn known_files_are_followed_among_very_many_that_a_command_names() {
     let names: Vec<String> = (0..12_000).map(|n| format!("\"/w/{n}\"")).collect();
     let family = SessionFamily::new(
         Session::from_bytes(&log(&format!(

@@ -137,8 +137,10 @@ impl CardInput<'_> {
         let query = self.string("query");
         let results = self.of::<WebSearchResult<'_>>().and_then(|result| result.results());
         let link = |link: Json<'_>| {
-            let text = |key: &str| link.get(key).and_then(Json::as_str).map(Cow::into_owned);
-            Some((text("title").unwrap_or_default(), text("url")?))
+            let text = |key: &str| link.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
+            let (title, url) = (text("title"), text("url"));
+            // Very many empty ones would take far more memory than in the log.
+            (!title.is_empty() || !url.is_empty()).then_some((title, url))
         };
         let (mut links, mut texts) = (Vec::new(), Vec::new());
         for result in results.into_iter().flat_map(|results| results.items()) {

@@ -15,7 +15,7 @@ use threadline_view::humanize::plural;
 use threadline_view::wire::PushObject;
 
 use super::config::{PresetName, ReceiverArgs, SpanArgs, SpanSettings, TraceVariables, state_root};
-use super::tree::{self, SpanCollector};
+use super::tree::{self, SpanRowBuilder};
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
@@ -130,7 +130,7 @@ fn show_spans(
     let folders = AgentFolders::of(files);
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     for (file, is_over) in files {
-        let mut spans = SpanCollector::default();
+        let mut spans = SpanRowBuilder::default();
         let receiver = SpanVisitor::new(|span| spans.add(span));
         let exporter = Exporter {
             shape: wardrobe.span_options(dialect),

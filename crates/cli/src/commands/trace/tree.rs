@@ -53,7 +53,7 @@ impl SpanRow {
 ///
 /// They are kept as bytes until all are known, because the session is in memory at the same time.
 #[derive(Default)]
-pub(super) struct SpanCollector {
+pub(super) struct SpanRowBuilder {
     bytes: Vec<u8>,
     /// The events and the usage of the spans that have any.
     details: Vec<SpanDetails>,
@@ -68,7 +68,7 @@ pub(super) struct SpanCollector {
 /// The kinds of spans, by the number that stands for each.
 const KINDS: [SpanKind; 4] = [SpanKind::Turn, SpanKind::Generation, SpanKind::Tool, SpanKind::Agent];
 
-impl SpanCollector {
+impl SpanRowBuilder {
     /// Adds a span.
     pub(super) fn add(&mut self, span: TraceSpan) {
         // The spans of a trace follow each other.
@@ -119,7 +119,7 @@ impl SpanCollector {
     }
 }
 
-/// Reads a span that a [`SpanCollector`] has added. `last` has the start and the parent of the one before.
+/// Reads a span that a [`SpanRowBuilder`] has added. `last` has the start and the parent of the one before.
 fn read_row(
     bytes: &mut ByteReader<'_>,
     details: &mut impl Iterator<Item = SpanDetails>,
