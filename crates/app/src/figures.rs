@@ -9,7 +9,7 @@
 //! less than [`SETTLING`] before it was counted is not cached, since a later change might get the same times.
 //! On systems without such a time nothing is cached.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -414,7 +414,7 @@ fn write_figures(figures: &SessionCardFigures) -> String {
     [
         list(&mut numbers.iter().map(u64::to_string)),
         totals.cost.steps().to_string(),
-        list(&mut totals.unpriced.iter().map(|name| escape(name))),
+        list(&mut totals.unpriced.iter().map(escape)),
         list(&mut models.iter().map(|name| escape(name))),
         write_pairs(tools.iter().map(|(name, count)| (name, count))),
     ]
@@ -446,7 +446,7 @@ fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
             },
             web_searches,
             cost: Money::from_steps(cost.parse().ok()?),
-            unpriced: names(unpriced).into_iter().collect::<BTreeSet<_>>(),
+            unpriced: names(unpriced).iter().collect(),
             unpriced_calls,
             under_reported,
             tool_calls,
@@ -522,7 +522,7 @@ mod tests {
                 },
                 web_searches: 6,
                 cost: Money::from_steps(123_456_789_012_345_678_901),
-                unpriced: BTreeSet::from(["a,b".to_owned(), "c%2c".to_owned()]),
+                unpriced: ["a,b", "c%2c"].iter().collect(),
                 unpriced_calls: 7,
                 under_reported: 8,
                 tool_calls: 9,

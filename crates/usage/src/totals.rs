@@ -1,10 +1,10 @@
 //! Sums of calls.
 
-use std::collections::BTreeSet;
 use std::ops::AddAssign;
 
 use crate::calls::ModelCall;
 use crate::figures::TokenCounts;
+use crate::model_names::ModelNames;
 use crate::money::Money;
 use crate::price_book::{ModelPrice, PriceBook};
 use crate::stored::CallSum;
@@ -21,7 +21,7 @@ pub struct UsageTotals {
     /// The cost of the calls that have a price.
     pub cost: Money,
     /// The models without a price; their calls are not included in `cost`.
-    pub unpriced: BTreeSet<String>,
+    pub unpriced: ModelNames,
     /// The number of calls without a price.
     pub unpriced_calls: u64,
     /// The number of calls that used more output tokens than their log contains.
@@ -39,9 +39,7 @@ impl AddAssign<&Self> for UsageTotals {
         self.tokens += &other.tokens;
         self.web_searches += other.web_searches;
         self.cost += other.cost;
-        if !other.unpriced.is_subset(&self.unpriced) {
-            self.unpriced.extend(other.unpriced.iter().cloned());
-        }
+        self.unpriced += &other.unpriced;
         self.unpriced_calls += other.unpriced_calls;
         self.under_reported += other.under_reported;
         self.tool_calls += other.tool_calls;
@@ -58,7 +56,7 @@ impl UsageTotals {
             tokens: self.tokens.minus(part.tokens),
             web_searches: self.web_searches.saturating_sub(part.web_searches),
             cost: if part.cost < self.cost { self.cost - part.cost } else { Money::ZERO },
-            unpriced: if unpriced_calls > 0 { self.unpriced.clone() } else { BTreeSet::new() },
+            unpriced: if unpriced_calls > 0 { self.unpriced.clone() } else { ModelNames::default() },
             unpriced_calls,
             under_reported: self.under_reported.saturating_sub(part.under_reported),
             tool_calls: self.tool_calls.saturating_sub(part.tool_calls),
@@ -82,7 +80,7 @@ impl UsageTotals {
 
     /// Returns the names of the models without a price: the first few, and how many more there are.
     pub fn unpriced_models(&self) -> String {
-        let names: Vec<&str> = self.unpriced.iter().take(MAX_NAMED_MODELS).map(|name| &**name).collect();
+        let names: Vec<&str> = self.unpriced.iter().take(MAX_NAMED_MODELS).collect();
         match self.unpriced.len() - names.len() {
             0 => names.join(", "),
             more => format!("{} and {more} more", names.join(", ")),
@@ -125,7 +123,11 @@ impl UsageTotals {
                 self.unpriced_calls += 1;
                 let name = call.model;
                 let fast = call.fast && !prices.is_empty();
-                self.unpriced.insert(if fast { format!("{name} (fast)") } else { name.to_owned() });
+                if fast {
+                    self.unpriced.insert(&format!("{name} (fast)"))
+                } else {
+                    self.unpriced.insert(name)
+                }
             }
         }
     }
@@ -147,7 +149,7 @@ impl UsageTotals {
             Some(cost) => self.cost += cost,
             None => {
                 self.unpriced_calls += sum.calls;
-                self.unpriced.insert(call.model.to_owned());
+                self.unpriced.insert(call.model);
             }
         }
     }
@@ -189,7 +191,7 @@ mod tests {
     #[test]
     fn a_text_about_very_many_models_without_a_price_names_few() {
         let mut totals = UsageTotals { calls: 1000, unpriced_calls: 1000, ..UsageTotals::default() };
-        totals.unpriced.extend((100..1100).map(|idx| format!("m{idx}")));
+        (100..1100).for_each(|idx| totals.unpriced.insert(&format!("m{idx}")));
         let names = "m100, m1000, m1001, m1002, m1003, m1004, m1005, m1006 and 992 more";
         assert_eq!(totals.unpriced_models(), names);
         assert_eq!(totals.caveat().unwrap(), format!("1000 calls without a price ({names})"));

@@ -158,6 +158,7 @@ impl ContextLedger {
             raw.calls.iter().map(|call| session.replies()[call.reply].usage(session)).collect();
         let ratio = tokens_per_byte(&raw.calls, &usages);
         let mut ledger = Self { n_unrecorded: raw.n_unrecorded, ..Self::default() };
+        ledger.calls.reserve_exact(raw.calls.len());
         // A compaction may preserve a result, which is then added twice.
         let mut listed: FxHashSet<(EntryIndex, Option<u32>)> = FxHashSet::default();
         let mut window = Window::default();

@@ -265,7 +265,7 @@ impl ListedSession {
             tokens: figures.map(|figures| figures.totals.tokens.into()),
             cost_usd: figures.map(|figures| figures.totals.cost.to_f64()),
             unpriced_models: figures
-                .map(|figures| figures.totals.unpriced.iter().cloned().collect())
+                .map(|figures| figures.totals.unpriced.iter().map(str::to_owned).collect())
                 .unwrap_or_default(),
         }
     }

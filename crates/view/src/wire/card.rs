@@ -77,8 +77,7 @@ impl<'a> From<&'a SessionCard> for CardObject<'a> {
                 .map(|figures| figures.tools.iter().map(|(name, count)| (&**name, *count)).collect()),
             tokens: figures.map(|figures| tokens(figures.totals.tokens)),
             cost_usd: figures.and_then(|figures| exact(figures.totals.cost)),
-            unpriced_models: figures
-                .map(|figures| figures.totals.unpriced.iter().map(|name| &**name).collect()),
+            unpriced_models: figures.map(|figures| figures.totals.unpriced.iter().collect()),
         }
     }
 }

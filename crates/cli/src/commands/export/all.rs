@@ -166,7 +166,7 @@ impl ExportedPage {
             turns: header.n_turns as u64,
             calls: spent.calls,
             cost_usd: spent.cost.to_f64(),
-            unpriced_models: spent.unpriced.into_iter().collect(),
+            unpriced_models: spent.unpriced.iter().map(str::to_owned).collect(),
             unpriced_calls: spent.unpriced_calls,
             under_reported_calls: spent.under_reported,
         }
@@ -187,7 +187,7 @@ impl ExportedPage {
             spent: UsageTotals {
                 calls: self.calls,
                 cost: Money::from_f64(self.cost_usd).unwrap_or_default(),
-                unpriced: self.unpriced_models.iter().cloned().collect(),
+                unpriced: self.unpriced_models.iter().collect(),
                 unpriced_calls: self.unpriced_calls,
                 under_reported: self.under_reported_calls,
                 ..UsageTotals::default()

@@ -460,7 +460,7 @@ fn csv(by: GroupBy, groups: &[CallGroup], mask: &dyn Fn(&str) -> String) -> Stri
     );
     for group in groups {
         let (totals, tokens) = (&group.totals, group.totals.tokens);
-        let unpriced: Vec<_> = totals.unpriced.iter().map(|name| &**name).collect();
+        let unpriced: Vec<_> = totals.unpriced.iter().collect();
         let numbers = [
             totals.calls,
             tokens.input,
