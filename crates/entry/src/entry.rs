@@ -534,7 +534,7 @@ impl Entry {
 
     /// Returns the `type` as written.
     pub fn type_name(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.get("type")?.as_str()
+        self.get("type")?.as_name()
     }
 
     /// Returns the index of the line, if it has one.
@@ -622,12 +622,12 @@ impl Entry {
 
     /// Returns the git branch on which the line was written.
     pub fn git_branch(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.get(key::GIT_BRANCH)?.as_str()
+        self.get(key::GIT_BRANCH)?.as_name()
     }
 
     /// Returns the version of Claude Code that wrote the line.
     pub fn version(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.get(key::VERSION)?.as_str()
+        self.get(key::VERSION)?.as_name()
     }
 
     /// Returns whether the line belongs to a sub-agent.

@@ -46,8 +46,8 @@ pub use chunk::{BatchParser, Chunk, ChunkReader, parse_abridged};
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
 pub use json::{
-    DEPTH_LIMIT, Json, JsonItems, JsonKey, JsonKind, JsonMembers, NestedJson, check, decode, decode_into,
-    has_lone_surrogate, replace_lone_surrogates,
+    DEPTH_LIMIT, Json, JsonItems, JsonKey, JsonKind, JsonMembers, MAX_NAME, NestedJson, check, decode,
+    decode_into, has_lone_surrogate, replace_lone_surrogates,
 };
 pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine, log_lines};

@@ -463,11 +463,12 @@ fn add_edits(
     };
     let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
     let given = |key: &str| input.get(key).and_then(Json::as_str);
+    let given_path = |key: &str| input.get(key).and_then(Json::as_name);
     let known = |text: Option<String>| text.map_or(FileText::Unknown, FileText::Text);
     match &*call.name {
         "Write" => {
             let result: Option<WriteResult<'_>> = data.and_then(|data| data.of());
-            let path = owned(result.and_then(WriteResult::file_path).or_else(|| given("file_path")))?;
+            let path = owned(result.and_then(WriteResult::file_path).or_else(|| given_path("file_path")))?;
             let after = owned(result.and_then(WriteResult::content).or_else(|| given("content")));
             let is_new = result.and_then(WriteResult::kind).as_deref() == Some("create");
             let before = owned(result.and_then(WriteResult::original_file)).or_else(|| {
@@ -483,7 +484,7 @@ fn add_edits(
         }
         "Edit" => {
             let result: Option<EditResult<'_>> = data.and_then(|data| data.of());
-            let path = owned(result.and_then(EditResult::file_path).or_else(|| given("file_path")))?;
+            let path = owned(result.and_then(EditResult::file_path).or_else(|| given_path("file_path")))?;
             let old = owned(result.and_then(EditResult::old_string).or_else(|| given("old_string")))?;
             let new = owned(result.and_then(EditResult::new_string).or_else(|| given("new_string")))?;
             let asked = || input.get("replace_all").and_then(Json::as_bool);
@@ -502,7 +503,8 @@ fn add_edits(
         }
         "MultiEdit" => {
             let result: Option<MultiEditResult<'_>> = data.and_then(|data| data.of());
-            let path = owned(result.and_then(MultiEditResult::file_path).or_else(|| given("file_path")))?;
+            let path =
+                owned(result.and_then(MultiEditResult::file_path).or_else(|| given_path("file_path")))?;
             let listed = input.get("edits").into_iter().flat_map(Json::items);
             let mut replacements = EditReplacements::default();
             for edit in listed {
@@ -522,7 +524,7 @@ fn add_edits(
         "NotebookEdit" => {
             let result: Option<NotebookEditResult<'_>> = data.and_then(|data| data.of());
             let named = result.and_then(NotebookEditResult::notebook_path);
-            let path = owned(named.or_else(|| given("notebook_path")))?;
+            let path = owned(named.or_else(|| given_path("notebook_path")))?;
             let before = owned(result.and_then(NotebookEditResult::original_file));
             let after = owned(result.and_then(NotebookEditResult::updated_file));
             add(path, known(before), known(after), RecordedChange::Texts);

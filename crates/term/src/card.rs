@@ -30,7 +30,7 @@ pub(crate) fn card_lines(call: &CallView, page: TermPage, indent: usize, emit: &
     if matches!(call.card, ToolCard::Fields(_) | ToolCard::Message { .. }) && call.outcome == ToolOutcome::Ok
     {
         let result = call.formatted_result();
-        page.wrap_each(visible(&result).trim_end(), indent, |line| emit(page.paint(TextLabel::Dim, &line)));
+        page.wrap_each(visible(&result).trim_end(), indent, |line| emit(page.paint(TextLabel::Dim, line)));
     }
     for file in &call.files {
         emit(page.paint(TextLabel::Dim, attachment_label(file)));
@@ -187,7 +187,7 @@ fn command_lines(
     }
     if let Some(path) = &card.kept_at {
         let text = format!("(full output saved to {})", visible(path));
-        page.wrap_each(&text, indent, |line| emit(page.paint(TextLabel::Dim, &line)));
+        page.wrap_each(&text, indent, |line| emit(page.paint(TextLabel::Dim, line)));
     }
 }
 

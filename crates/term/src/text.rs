@@ -196,7 +196,8 @@ impl TermText {
         if self.text.is_empty() || style == Style::new() {
             return self;
         }
-        Self { text: format!("{style}{}{style:#}", self.text) }
+        // `format!` would reserve twice the length of a long text.
+        Self { text: [&*style.to_string(), &self.text, &format!("{style:#}")].concat() }
     }
 
     /// Makes the text a link. Does nothing if the URL contains control or other invisible characters.

@@ -59,7 +59,7 @@ impl<'a> RareValues<'a> {
         else {
             return Self::default();
         };
-        let [request_id, session_id, uuid] = ids.map(text);
+        let [request_id, session_id, uuid] = ids.map(name);
         Self { content, request_id, session_id, uuid }
     }
 
@@ -67,9 +67,9 @@ impl<'a> RareValues<'a> {
     fn of(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
         Self {
             content: get(key::MESSAGE).and_then(|message| message.get(key::CONTENT)),
-            request_id: text(get(key::REQUEST_ID)),
-            session_id: text(get(key::SESSION_ID)),
-            uuid: text(get(key::UUID)),
+            request_id: name(get(key::REQUEST_ID)),
+            session_id: name(get(key::SESSION_ID)),
+            uuid: name(get(key::UUID)),
         }
     }
 }
@@ -192,9 +192,9 @@ impl<'a> LineValues<'a> {
             data: entry.get(key::DATA),
             rare: Some(RareValues {
                 content: message.and_then(|message| message.get(key::CONTENT)),
-                request_id: text(entry.get(key::REQUEST_ID)),
-                session_id: text(entry.get(key::SESSION_ID)),
-                uuid: text(entry.get(key::UUID)),
+                request_id: name(entry.get(key::REQUEST_ID)),
+                session_id: name(entry.get(key::SESSION_ID)),
+                uuid: name(entry.get(key::UUID)),
             }),
         }
     }
@@ -230,7 +230,7 @@ impl<'a> LineValues<'a> {
         let [_, outer_at, outer_sidechain, outer_branch, outer_version, ..] = around.unwrap_or(&self).line;
         let [id, model, stop] = self.message;
         let at = at.and_then(timestamp).or_else(|| outer_at.and_then(timestamp));
-        let model = text(model);
+        let model = name(model);
         let more = self.rare;
         if flag(error) {
             return LineClass::Notice { at, more, reason: RejectReason::ApiError };
@@ -244,12 +244,12 @@ impl<'a> LineValues<'a> {
             UsageValue::Unparsed(_) => return LineClass::NoFigures(at),
         };
         LineClass::Reply(ReplyLine {
-            message_id: text(id),
+            message_id: name(id),
             at,
             is_sidechain: flag(sidechain) || flag(outer_sidechain),
             is_progress: around.is_some(),
             is_fork: fork.is_some_and(|fork| fork.is_object()),
-            branch: text(branch).or_else(|| text(outer_branch)),
+            branch: name(branch).or_else(|| name(outer_branch)),
             under_reported: version.or(outer_version).and_then(Json::quoted).is_some_and(is_under_reporting),
             model: model.unwrap_or(Cow::Borrowed("(none)")),
             has_stop: stop.is_some_and(|stop| !stop.is_null()),
@@ -273,8 +273,8 @@ pub(crate) fn timestamp(json: Json<'_>) -> Option<Millis> {
 }
 
 /// Returns a string that is not empty.
-fn text(json: Option<Json<'_>>) -> Option<Cow<'_, str>> {
-    json?.as_str().filter(|text| !text.is_empty())
+fn name(json: Option<Json<'_>>) -> Option<Cow<'_, str>> {
+    json?.as_name().filter(|name| !name.is_empty())
 }
 
 fn flag(json: Option<Json<'_>>) -> bool {

@@ -289,7 +289,7 @@ pub struct CallView {
     /// The subject in one line: the command, the path, the pattern. One of more than [`MAX_SUBJECT`] bytes is
     /// truncated.
     pub subject: String,
-    /// The result in a few words: `63 lines`, `+12 −3`, `exit 101`.
+    /// The result in a few words: `63 lines`, `+12 −3`, `exit 101`. Truncated like the subject.
     pub gist: String,
     /// The whole call as structured data.
     pub card: ToolCard,
@@ -309,7 +309,7 @@ pub struct CallView {
     pub agents: Vec<AgentView>,
 }
 
-/// The maximum length of the subject of a call in bytes. The card contains the whole input.
+/// The maximum length of the subject and of the gist of a call in bytes. The card contains the whole input.
 pub const MAX_SUBJECT: usize = 1 << 16;
 
 /// The raw JSON of the input of a call. It is a part of a line, and shared with the session.

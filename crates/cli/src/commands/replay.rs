@@ -61,6 +61,9 @@ pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<CommandOutcome, Com
     Ok(CommandOutcome::Done)
 }
 
+/// The maximum length of the first line of a block in bytes; `--json` prints the whole block.
+const MAX_LINE: usize = 1 << 16;
+
 /// Writes a message: one line per block, with its role and the first line of its content.
 fn write_message(cx: &Context, out: &mut OutputStream, message: &ReplayMessage<'_>) -> std::io::Result<()> {
     let page = cx.ui.page();
@@ -68,7 +71,8 @@ fn write_message(cx: &Context, out: &mut OutputStream, message: &ReplayMessage<'
         let json = block.json();
         let keys = [key::TEXT, key::THINKING, key::NAME, key::TOOL_USE_ID, key::DATA];
         let about = keys.iter().find_map(|key| json.get(key)?.as_str()).unwrap_or_default();
-        let first = about.trim_start().lines().next().unwrap_or_default().to_owned();
+        let first = about.trim_start().lines().next().unwrap_or_default();
+        let first = &first[..first.floor_char_boundary(MAX_LINE)];
         let role = page.paint(TextLabel::Strong, format!("{:<9}", message.role.name()));
         let line = format!("{:<17} {}", block.kind(), first);
         let line = page.wrap(&line, 9).into_iter().next().unwrap_or_default();

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::{AttachmentBody, Content, Json, List, Message, Moment, ProgressBody, Todo, ToolUseResult, lens};
+use super::{
+    AttachmentBody, Content, Json, List, Message, Moment, Name, ProgressBody, Todo, ToolUseResult, lens,
+};
 
 lens! {
     /// The fields that `user`, `assistant`, `system`, `progress` and `attachment` lines share.
     Envelope {
-        kind: Cow<'a, str> = "type",
+        kind: Name<'a> = "type",
         uuid: Cow<'a, str> = "uuid",
         parent_uuid: Cow<'a, str> = "parentUuid",
         /// The parent from a reader's point of view, across a compaction.
@@ -18,19 +20,19 @@ lens! {
         timestamp: Moment = "timestamp",
         is_sidechain: bool = "isSidechain",
         is_meta: bool = "isMeta",
-        user_type: Cow<'a, str> = "userType",
-        entrypoint: Cow<'a, str> = "entrypoint",
+        user_type: Name<'a> = "userType",
+        entrypoint: Name<'a> = "entrypoint",
         cwd: Cow<'a, str> = "cwd",
-        version: Cow<'a, str> = "version",
-        git_branch: Cow<'a, str> = "gitBranch",
+        version: Name<'a> = "version",
+        git_branch: Name<'a> = "gitBranch",
         /// The name that a plan file of the session would have.
-        slug: Cow<'a, str> = "slug",
+        slug: Name<'a> = "slug",
         /// The sub-agent that wrote the line.
-        agent_id: Cow<'a, str> = "agentId",
-        agent_name: Cow<'a, str> = "agentName",
-        team_name: Cow<'a, str> = "teamName",
+        agent_id: Name<'a> = "agentId",
+        agent_name: Name<'a> = "agentName",
+        team_name: Name<'a> = "teamName",
         /// `bg` for a session that runs in the background.
-        session_kind: Cow<'a, str> = "sessionKind",
+        session_kind: Name<'a> = "sessionKind",
         forked_from: ForkedFrom<'a> = "forkedFrom",
     }
 
@@ -47,11 +49,11 @@ lens! {
         /// The line with the tool call that this result answers.
         source_tool_assistant_uuid: Cow<'a, str> = "sourceToolAssistantUUID",
         /// The tool call that made Claude Code add this text (a skill).
-        source_tool_use_id: Cow<'a, str> = "sourceToolUseID",
-        permission_mode: Cow<'a, str> = "permissionMode",
+        source_tool_use_id: Name<'a> = "sourceToolUseID",
+        permission_mode: Name<'a> = "permissionMode",
         permission_decision: PermissionDecision<'a> = "permissionDecision",
-        prompt_id: Cow<'a, str> = "promptId",
-        prompt_source: Cow<'a, str> = "promptSource",
+        prompt_id: Name<'a> = "promptId",
+        prompt_source: Name<'a> = "promptSource",
         origin: Origin<'a> = "origin",
         turn_origin: Json<'a> = "turnOrigin",
         turn_position: TurnPosition<'a> = "turnPosition",
@@ -68,11 +70,11 @@ lens! {
         tool_ends_turn: bool = "toolEndsTurn",
         mcp_call_not_read_only: bool = "mcpCallNotReadOnly",
         classifier_meta_lines: Cow<'a, str> = "classifierMetaLines",
-        tool_denial_kind: Cow<'a, str> = "toolDenialKind",
+        tool_denial_kind: Name<'a> = "toolDenialKind",
         /// The reply that the user interrupted.
-        interrupted_message_id: Cow<'a, str> = "interruptedMessageId",
+        interrupted_message_id: Name<'a> = "interruptedMessageId",
         /// The reply that a model refused to complete.
-        refused_message_id: Cow<'a, str> = "refusedMessageId",
+        refused_message_id: Name<'a> = "refusedMessageId",
         queue_skip_attachments: bool = "queueSkipAttachments",
         queue_transcript_only: bool = "queueTranscriptOnly",
         sandboxed: Json<'a> = "sandboxed",
@@ -86,31 +88,31 @@ lens! {
 
     /// How a permission was granted or denied.
     PermissionDecision {
-        decision: Cow<'a, str> = "decision",
-        reason_type: Cow<'a, str> = "reasonType",
+        decision: Name<'a> = "decision",
+        reason_type: Name<'a> = "reasonType",
         source: Cow<'a, str> = "source",
-        reason_code: Cow<'a, str> = "reasonCode",
-        grant_scope: Cow<'a, str> = "grantScope",
-        rule_source: Cow<'a, str> = "ruleSource",
+        reason_code: Name<'a> = "reasonCode",
+        grant_scope: Name<'a> = "grantScope",
+        rule_source: Name<'a> = "ruleSource",
     }
 
     /// Details of a summary of part of the conversation.
     SummarizeMetadata {
-        direction: Cow<'a, str> = "direction",
+        direction: Name<'a> = "direction",
         messages_summarized: u64 = "messagesSummarized",
     }
 
     /// The cause of a prompt, such as `human` or `task-notification`.
     Origin {
-        kind: Cow<'a, str> = "kind",
-        producer: Cow<'a, str> = "producer",
-        run_id: Cow<'a, str> = "runId",
+        kind: Name<'a> = "kind",
+        producer: Name<'a> = "producer",
+        run_id: Name<'a> = "runId",
     }
 
     /// The requested amount of thinking.
     ThinkingMetadata {
         max_thinking_tokens: u64 = "maxThinkingTokens",
-        level: Cow<'a, str> = "level",
+        level: Name<'a> = "level",
         disabled: bool = "disabled",
         triggers: List<'a, ThinkingTrigger<'a>> = "triggers",
     }
@@ -125,31 +127,31 @@ lens! {
     /// The additional fields of `assistant` lines.
     Assistant {
         message: Message<'a> = "message",
-        request_id: Cow<'a, str> = "requestId",
+        request_id: Name<'a> = "requestId",
         is_api_error_message: bool = "isApiErrorMessage",
         /// Such as `rate_limit`, `invalid_request`, `authentication_failed` or `unknown`.
         error: Json<'a> = "error",
         api_error_status: u64 = "apiErrorStatus",
         api_error: Cow<'a, str> = "apiError",
-        api_error_type: Cow<'a, str> = "apiErrorType",
+        api_error_type: Name<'a> = "apiErrorType",
         error_details: Json<'a> = "errorDetails",
         is_aborted_mid_stream: bool = "isAbortedMidStream",
         failed_response_had_no_tool_call: bool = "failedResponseHadNoToolCall",
         server_classifier_request: Json<'a> = "serverClassifierRequest",
         /// Lines of a previous attempt at the same reply.
         supersedes_uuids: List<'a, Cow<'a, str>> = "supersedesUuids",
-        effort: Cow<'a, str> = "effort",
+        effort: Name<'a> = "effort",
         per_turn_effort: Json<'a> = "perTurnEffort",
-        attribution_agent: Cow<'a, str> = "attributionAgent",
-        attribution_skill: Cow<'a, str> = "attributionSkill",
-        attribution_plugin: Cow<'a, str> = "attributionPlugin",
-        attribution_mcp_server: Cow<'a, str> = "attributionMcpServer",
-        attribution_mcp_tool: Cow<'a, str> = "attributionMcpTool",
+        attribution_agent: Name<'a> = "attributionAgent",
+        attribution_skill: Name<'a> = "attributionSkill",
+        attribution_plugin: Name<'a> = "attributionPlugin",
+        attribution_mcp_server: Name<'a> = "attributionMcpServer",
+        attribution_mcp_tool: Name<'a> = "attributionMcpTool",
         api_block_index: u64 = "apiBlockIndex",
         made_by: Json<'a> = "madeBy",
         prompt_cache_requested: Json<'a> = "promptCacheRequested",
         request_ref: Json<'a> = "requestRef",
-        requested_model: Cow<'a, str> = "requestedModel",
+        requested_model: Name<'a> = "requestedModel",
         thinking_display: Json<'a> = "thinkingDisplay",
         thinking_duration_ms: f64 = "thinkingDurationMs",
         tool_input_stream_ms: Json<'a> = "toolInputStreamMs",
@@ -158,8 +160,8 @@ lens! {
     /// The additional fields of `progress` lines.
     Progress {
         data: ProgressBody<'a> = "data",
-        tool_use_id: Cow<'a, str> = "toolUseID",
-        parent_tool_use_id: Cow<'a, str> = "parentToolUseID",
+        tool_use_id: Name<'a> = "toolUseID",
+        parent_tool_use_id: Name<'a> = "parentToolUseID",
     }
 
     /// The additional fields of `attachment` lines.
@@ -168,7 +170,7 @@ lens! {
         /// The attachment as sent to the model (from 2.1.2xx).
         rendered: List<'a, Rendered<'a>> = "rendered",
         rendered_in_human_turn: List<'a, Rendered<'a>> = "renderedInHumanTurn",
-        rendered_role: Cow<'a, str> = "renderedRole",
+        rendered_role: Name<'a> = "renderedRole",
         rendered_beside_tool_result: Json<'a> = "renderedBesideToolResult",
     }
 

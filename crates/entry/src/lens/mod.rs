@@ -24,7 +24,7 @@ pub use system::*;
 pub use tool::*;
 
 use crate::index::{IndexedBlocks, IndexedFields};
-use crate::json::{Json, JsonKey, JsonKind};
+use crate::json::{Json, JsonKey, JsonKind, MAX_NAME};
 use crate::kind::Kind;
 use crate::timestamp::{self, Millis};
 use crate::{Entry, JsonItems};
@@ -153,6 +153,22 @@ impl<'a> FromJson<'a> for Cow<'a, str> {
 
     fn from_json(json: Json<'a>) -> Option<Self> {
         json.as_str()
+    }
+}
+
+/// The name of something, an id or a path: a string of at most [`MAX_NAME`] bytes. A longer one counts as missing.
+#[derive(Clone, Debug)]
+pub struct Name<'a>(Cow<'a, str>);
+
+impl<'a> FromJson<'a> for Name<'a> {
+    type Value = Cow<'a, str>;
+
+    fn value(self) -> Cow<'a, str> {
+        self.0
+    }
+
+    fn from_json(json: Json<'a>) -> Option<Self> {
+        json.as_name().map(Self)
     }
 }
 
@@ -367,8 +383,9 @@ impl Drift<'_> {
         self.path.truncate(length);
     }
 
-    /// Reports a key that is unknown at the current path.
+    /// Reports a key that is unknown at the current path. A long one is truncated.
     pub(crate) fn report(&mut self, name: &str) {
+        let name = &name[..name.floor_char_boundary(MAX_NAME)];
         self.at(name, |drift| (drift.sink)(&drift.path));
     }
 
@@ -378,26 +395,55 @@ impl Drift<'_> {
     /// keys counts.
     pub(crate) fn members(&mut self, json: Json<'_>, lenses: &[Knows]) {
         for (key, value) in json.members() {
-            let mut fewest: Option<Vec<String>> = None;
+            let mut fewest: Option<UnknownKeys> = None;
             for knows in lenses {
-                let mut found = Vec::new();
-                let mut sink = |path: &str| found.push(path.to_owned());
+                let mut found = UnknownKeys::default();
+                let mut sink = |path: &str| found.add(path);
                 let mut inner =
                     Drift { path: std::mem::take(&mut self.path), depth: self.depth, sink: &mut sink };
                 let is_known = knows(key, value, &mut inner);
                 self.path = std::mem::take(&mut inner.path);
-                if is_known && fewest.as_ref().is_none_or(|fewest| found.len() < fewest.len()) {
+                if is_known && fewest.as_ref().is_none_or(|fewest| found.count() < fewest.count()) {
                     fewest = Some(found);
                 }
-                if fewest.as_ref().is_some_and(Vec::is_empty) {
+                if fewest.as_ref().is_some_and(|fewest| fewest.count() == 0) {
                     break;
                 }
             }
             match fewest {
-                Some(found) => found.iter().for_each(|path| (self.sink)(path)),
+                Some(found) => {
+                    found.paths.iter().for_each(|path| (self.sink)(path));
+                    (0..found.n_more).for_each(|_| self.report(MORE_KEYS));
+                }
                 None => self.report(&key.name()),
             }
         }
+    }
+}
+
+/// The number of unknown keys inside a value that are reported by name. A hostile line has very many.
+const MAX_UNKNOWN_KEYS: usize = 10_000;
+/// The name under which further ones are reported.
+const MORE_KEYS: &str = "(more)";
+
+/// The unknown keys inside a value.
+#[derive(Default)]
+struct UnknownKeys {
+    paths: Vec<String>,
+    n_more: usize,
+}
+
+impl UnknownKeys {
+    fn add(&mut self, path: &str) {
+        if self.paths.len() < MAX_UNKNOWN_KEYS {
+            self.paths.push(path.to_owned());
+        } else {
+            self.n_more += 1;
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.paths.len() + self.n_more
     }
 }
 

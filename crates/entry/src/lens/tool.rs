@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Drift, FromJson, Json, JsonKind, Knows, List, Map, Mixed, Object, Open, Usage, lens};
+use super::{Drift, FromJson, Json, JsonKind, Knows, List, Map, Mixed, Name, Object, Open, Usage, lens};
 use crate::lens::{Content, Lens};
 
 /// The structured result of a tool.
@@ -64,9 +64,9 @@ lens! {
         is_image: bool = "isImage",
         no_output_expected: bool = "noOutputExpected",
         return_code_interpretation: Cow<'a, str> = "returnCodeInterpretation",
-        background_task_id: Cow<'a, str> = "backgroundTaskId",
+        background_task_id: Name<'a> = "backgroundTaskId",
         git_operation: GitOperation<'a> = "gitOperation",
-        persisted_output_path: Cow<'a, str> = "persistedOutputPath",
+        persisted_output_path: Name<'a> = "persistedOutputPath",
         persisted_output_size: u64 = "persistedOutputSize",
         code: Json<'a> = "code",
         /// Files that the command changed (from 2.1.300, in a git repository).
@@ -85,26 +85,26 @@ lens! {
 
     /// A commit that a command created.
     GitCommit {
-        kind: Cow<'a, str> = "kind",
+        kind: Name<'a> = "kind",
         sha: Cow<'a, str> = "sha",
-        branch: Cow<'a, str> = "branch",
+        branch: Name<'a> = "branch",
     }
 
     /// A branch that a command pushed.
     GitPush {
-        branch: Cow<'a, str> = "branch",
+        branch: Name<'a> = "branch",
     }
 
     /// A branch that a command created or switched to.
     GitBranch {
-        action: Cow<'a, str> = "action",
+        action: Name<'a> = "action",
         #[doc = "The branch."]
-        reference: Cow<'a, str> = "ref",
+        reference: Name<'a> = "ref",
     }
 
     /// A pull request that a command created or changed.
     GitPullRequest {
-        action: Cow<'a, str> = "action",
+        action: Name<'a> = "action",
         number: u64 = "number",
         url: Cow<'a, str> = "url",
     }
@@ -122,7 +122,7 @@ lens! {
     /// A file that a command changed. For a file tracked by git, the hunks may be relative to the last
     /// commit.
     BashEditFile {
-        file_path: Cow<'a, str> = "filePath",
+        file_path: Name<'a> = "filePath",
         hunks: List<'a, PatchHunk<'a>> = "hunks",
         created: bool = "created",
         deleted: bool = "deleted",
@@ -132,8 +132,8 @@ lens! {
     BashOutputResult {
         command: Cow<'a, str> = "command",
         exit_code: f64 = "exitCode",
-        shell_id: Cow<'a, str> = "shellId",
-        status: Cow<'a, str> = "status",
+        shell_id: Name<'a> = "shellId",
+        status: Name<'a> = "status",
         stdout: Cow<'a, str> = "stdout",
         stderr: Cow<'a, str> = "stderr",
         stdout_lines: u64 = "stdoutLines",
@@ -145,34 +145,34 @@ lens! {
     StopResult {
         message: Cow<'a, str> = "message",
         success: bool = "success",
-        shell_id: Cow<'a, str> = "shell_id",
-        task_id: Cow<'a, str> = "task_id",
-        task_type: Cow<'a, str> = "task_type",
+        shell_id: Name<'a> = "shell_id",
+        task_id: Name<'a> = "task_id",
+        task_type: Name<'a> = "task_type",
         command: Cow<'a, str> = "command",
     }
 
     /// Result of Read.
     ReadResult {
-        kind: Cow<'a, str> = "type",
+        kind: Name<'a> = "type",
         file: ReadFile<'a> = "file",
     }
 
     /// The file, or part of a file, that was read.
     ReadFile {
-        file_path: Cow<'a, str> = "filePath",
+        file_path: Name<'a> = "filePath",
         content: Cow<'a, str> = "content",
         num_lines: u64 = "numLines",
         start_line: u64 = "startLine",
         total_lines: u64 = "totalLines",
         /// For an image.
         base64: Cow<'a, str> = "base64",
-        kind: Cow<'a, str> = "type",
+        kind: Name<'a> = "type",
         original_size: u64 = "originalSize",
         dimensions: ImageDimensions<'a> = "dimensions",
         /// For a notebook.
         cells: List<'a, NotebookCell<'a>> = "cells",
         count: u64 = "count",
-        output_dir: Cow<'a, str> = "outputDir",
+        output_dir: Name<'a> = "outputDir",
     }
 
     /// The original size of an image, and its size as displayed.
@@ -185,9 +185,9 @@ lens! {
 
     /// A cell of a notebook.
     NotebookCell {
-        cell_type: Cow<'a, str> = "cellType",
+        cell_type: Name<'a> = "cellType",
         cell_id: Cow<'a, str> = "cell_id",
-        language: Cow<'a, str> = "language",
+        language: Name<'a> = "language",
         execution_count: Json<'a> = "execution_count",
         source: Cow<'a, str> = "source",
         /// In the formats of the notebook's tools.
@@ -196,7 +196,7 @@ lens! {
 
     /// Result of Edit.
     EditResult {
-        file_path: Cow<'a, str> = "filePath",
+        file_path: Name<'a> = "filePath",
         old_string: Cow<'a, str> = "oldString",
         new_string: Cow<'a, str> = "newString",
         original_file: Cow<'a, str> = "originalFile",
@@ -209,7 +209,7 @@ lens! {
 
     /// Result of MultiEdit.
     MultiEditResult {
-        file_path: Cow<'a, str> = "filePath",
+        file_path: Name<'a> = "filePath",
         edits: List<'a, TextReplacement<'a>> = "edits",
         original_file_contents: Cow<'a, str> = "originalFileContents",
         structured_patch: List<'a, PatchHunk<'a>> = "structuredPatch",
@@ -226,8 +226,8 @@ lens! {
     /// Result of Write.
     WriteResult {
         /// `create` or `update`.
-        kind: Cow<'a, str> = "type",
-        file_path: Cow<'a, str> = "filePath",
+        kind: Name<'a> = "type",
+        file_path: Name<'a> = "filePath",
         content: Cow<'a, str> = "content",
         original_file: Cow<'a, str> = "originalFile",
         structured_patch: List<'a, PatchHunk<'a>> = "structuredPatch",
@@ -248,12 +248,12 @@ lens! {
     NotebookEditResult {
         cell_number: Json<'a> = "cell_number",
         cell_id: Cow<'a, str> = "cell_id",
-        cell_type: Cow<'a, str> = "cell_type",
-        edit_mode: Cow<'a, str> = "edit_mode",
+        cell_type: Name<'a> = "cell_type",
+        edit_mode: Name<'a> = "edit_mode",
         error: Cow<'a, str> = "error",
-        language: Cow<'a, str> = "language",
+        language: Name<'a> = "language",
         new_source: Cow<'a, str> = "new_source",
-        notebook_path: Cow<'a, str> = "notebook_path",
+        notebook_path: Name<'a> = "notebook_path",
         old_source: Cow<'a, str> = "old_source",
         original_file: Cow<'a, str> = "original_file",
         updated_file: Cow<'a, str> = "updated_file",
@@ -261,7 +261,7 @@ lens! {
 
     /// Result of Grep.
     GrepResult {
-        mode: Cow<'a, str> = "mode",
+        mode: Name<'a> = "mode",
         filenames: List<'a, Cow<'a, str>> = "filenames",
         num_files: u64 = "numFiles",
         content: Cow<'a, str> = "content",
@@ -285,20 +285,20 @@ lens! {
 
     /// Result of Task, Agent.
     AgentResult {
-        status: Cow<'a, str> = "status",
+        status: Name<'a> = "status",
         prompt: Cow<'a, str> = "prompt",
-        agent_id: Cow<'a, str> = "agentId",
-        agent_type: Cow<'a, str> = "agentType",
+        agent_id: Name<'a> = "agentId",
+        agent_type: Name<'a> = "agentType",
         content: Content<'a> = "content",
         total_duration_ms: u64 = "totalDurationMs",
         total_tokens: u64 = "totalTokens",
         total_tool_use_count: u64 = "totalToolUseCount",
         usage: Usage<'a> = "usage",
         tool_stats: ToolStats<'a> = "toolStats",
-        resolved_model: Cow<'a, str> = "resolvedModel",
+        resolved_model: Name<'a> = "resolvedModel",
         is_async: bool = "isAsync",
         description: Cow<'a, str> = "description",
-        output_file: Cow<'a, str> = "outputFile",
+        output_file: Name<'a> = "outputFile",
         can_read_output_file: bool = "canReadOutputFile",
         can_continue_agent: bool = "canContinueAgent",
     }
@@ -316,13 +316,13 @@ lens! {
 
     /// Result of Task, Agent when it started a teammate, which has its own session.
     TeammateResult {
-        agent_id: Cow<'a, str> = "agent_id",
-        teammate_id: Cow<'a, str> = "teammate_id",
-        agent_type: Cow<'a, str> = "agent_type",
-        name: Cow<'a, str> = "name",
-        team_name: Cow<'a, str> = "team_name",
-        color: Cow<'a, str> = "color",
-        model: Cow<'a, str> = "model",
+        agent_id: Name<'a> = "agent_id",
+        teammate_id: Name<'a> = "teammate_id",
+        agent_type: Name<'a> = "agent_type",
+        name: Name<'a> = "name",
+        team_name: Name<'a> = "team_name",
+        color: Name<'a> = "color",
+        model: Name<'a> = "model",
         is_splitpane: bool = "is_splitpane",
         plan_mode_required: bool = "plan_mode_required",
         tmux_pane_id: Cow<'a, str> = "tmux_pane_id",
@@ -333,8 +333,8 @@ lens! {
     /// Result of TeamCreate, TeamDelete.
     TeamResult {
         lead_agent_id: Cow<'a, str> = "lead_agent_id",
-        team_file_path: Cow<'a, str> = "team_file_path",
-        team_name: Cow<'a, str> = "team_name",
+        team_file_path: Name<'a> = "team_file_path",
+        team_name: Name<'a> = "team_name",
         message: Cow<'a, str> = "message",
         success: bool = "success",
     }
@@ -344,8 +344,8 @@ lens! {
         message: Cow<'a, str> = "message",
         success: bool = "success",
         routing: MessageRouting<'a> = "routing",
-        request_id: Cow<'a, str> = "request_id",
-        target: Cow<'a, str> = "target",
+        request_id: Name<'a> = "request_id",
+        target: Name<'a> = "target",
         pin: MessagePin<'a> = "pin",
         resumed_agent_id: Cow<'a, str> = "resumedAgentId",
         revived_agent_id: Cow<'a, str> = "revivedAgentId",
@@ -353,18 +353,18 @@ lens! {
 
     /// The sender and the receiver of a message.
     MessageRouting {
-        sender: Cow<'a, str> = "sender",
-        sender_color: Cow<'a, str> = "senderColor",
-        target: Cow<'a, str> = "target",
-        target_color: Cow<'a, str> = "targetColor",
+        sender: Name<'a> = "sender",
+        sender_color: Name<'a> = "senderColor",
+        target: Name<'a> = "target",
+        target_color: Name<'a> = "targetColor",
         summary: Cow<'a, str> = "summary",
         content: Cow<'a, str> = "content",
     }
 
     /// The agent that a name refers to.
     MessagePin {
-        id: Cow<'a, str> = "id",
-        name: Cow<'a, str> = "name",
+        id: Name<'a> = "id",
+        name: Name<'a> = "name",
         #[doc = "How the agent is referred to."]
         reference: Json<'a> = "ref",
     }
@@ -377,31 +377,31 @@ lens! {
 
     /// One to-do item.
     Todo {
-        id: Cow<'a, str> = "id",
+        id: Name<'a> = "id",
         content: Cow<'a, str> = "content",
-        status: Cow<'a, str> = "status",
+        status: Name<'a> = "status",
         active_form: Cow<'a, str> = "activeForm",
-        priority: Cow<'a, str> = "priority",
+        priority: Name<'a> = "priority",
     }
 
     /// Result of TaskCreate, TaskGet, TaskOutput, TaskList.
     TaskResult {
         task: TaskItem<'a> = "task",
         tasks: List<'a, TaskItem<'a>> = "tasks",
-        retrieval_status: Cow<'a, str> = "retrieval_status",
+        retrieval_status: Name<'a> = "retrieval_status",
     }
 
     /// One task.
     TaskItem {
-        id: Cow<'a, str> = "id",
+        id: Name<'a> = "id",
         subject: Cow<'a, str> = "subject",
         description: Cow<'a, str> = "description",
-        status: Cow<'a, str> = "status",
-        owner: Cow<'a, str> = "owner",
+        status: Name<'a> = "status",
+        owner: Name<'a> = "owner",
         blocks: Json<'a> = "blocks",
         blocked_by: Json<'a> = "blockedBy",
-        task_id: Cow<'a, str> = "task_id",
-        task_type: Cow<'a, str> = "task_type",
+        task_id: Name<'a> = "task_id",
+        task_type: Name<'a> = "task_type",
         output: Cow<'a, str> = "output",
         exit_code: f64 = "exitCode",
         prompt: Cow<'a, str> = "prompt",
@@ -411,7 +411,7 @@ lens! {
 
     /// Result of TaskUpdate.
     TaskUpdateResult {
-        task_id: Cow<'a, str> = "taskId",
+        task_id: Name<'a> = "taskId",
         success: bool = "success",
         updated_fields: List<'a, Cow<'a, str>> = "updatedFields",
         status_change: StatusChange<'a> = "statusChange",
@@ -445,7 +445,7 @@ lens! {
 
     /// The matches of one search, or a single match.
     SearchHits {
-        tool_use_id: Cow<'a, str> = "tool_use_id",
+        tool_use_id: Name<'a> = "tool_use_id",
         content: Mixed<'a, SearchHits<'a>> = "content",
         title: Cow<'a, str> = "title",
         url: Cow<'a, str> = "url",
@@ -455,7 +455,7 @@ lens! {
     PlanResult {
         plan: Cow<'a, str> = "plan",
         is_agent: bool = "isAgent",
-        file_path: Cow<'a, str> = "filePath",
+        file_path: Name<'a> = "filePath",
         has_task_tool: bool = "hasTaskTool",
         plan_was_edited: bool = "planWasEdited",
         message: Cow<'a, str> = "message",
@@ -493,9 +493,9 @@ lens! {
     /// Result of Skill.
     SkillResult {
         success: bool = "success",
-        command_name: Cow<'a, str> = "commandName",
+        command_name: Name<'a> = "commandName",
         allowed_tools: List<'a, Cow<'a, str>> = "allowedTools",
-        model: Cow<'a, str> = "model",
+        model: Name<'a> = "model",
     }
 
     /// Result of ToolSearch.
@@ -507,38 +507,38 @@ lens! {
 
     /// Result of Workflow.
     WorkflowResult {
-        run_id: Cow<'a, str> = "runId",
-        task_id: Cow<'a, str> = "taskId",
-        transcript_dir: Cow<'a, str> = "transcriptDir",
-        script_path: Cow<'a, str> = "scriptPath",
-        status: Cow<'a, str> = "status",
+        run_id: Name<'a> = "runId",
+        task_id: Name<'a> = "taskId",
+        transcript_dir: Name<'a> = "transcriptDir",
+        script_path: Name<'a> = "scriptPath",
+        status: Name<'a> = "status",
         summary: Cow<'a, str> = "summary",
     }
 
     /// Result of LSP.
     LspResult {
-        operation: Cow<'a, str> = "operation",
+        operation: Name<'a> = "operation",
         result: Cow<'a, str> = "result",
-        file_path: Cow<'a, str> = "filePath",
+        file_path: Name<'a> = "filePath",
         result_count: u64 = "resultCount",
         file_count: u64 = "fileCount",
     }
 
     /// Result of Artifact, ReportFindings, ScheduleWakeup, CronCreate, Monitor.
     SmallResult {
-        id: Cow<'a, str> = "id",
+        id: Name<'a> = "id",
         human_schedule: Cow<'a, str> = "humanSchedule",
         next_fire_at: Json<'a> = "nextFireAt",
         recurring: bool = "recurring",
         durable: bool = "durable",
-        path: Cow<'a, str> = "path",
+        path: Name<'a> = "path",
         title: Cow<'a, str> = "title",
         updated: bool = "updated",
         url: Cow<'a, str> = "url",
         live_subscription: Json<'a> = "liveSubscription",
         count: u64 = "count",
         findings: List<'a, ReviewFinding<'a>> = "findings",
-        level: Cow<'a, str> = "level",
+        level: Name<'a> = "level",
         scheduled_for: Json<'a> = "scheduledFor",
         clamped_delay_seconds: f64 = "clampedDelaySeconds",
         was_clamped: bool = "wasClamped",
@@ -550,7 +550,7 @@ lens! {
 
     /// A finding of a review.
     ReviewFinding {
-        category: Cow<'a, str> = "category",
+        category: Name<'a> = "category",
         failure_scenario: Cow<'a, str> = "failure_scenario",
         file: Cow<'a, str> = "file",
         line: u64 = "line",

@@ -114,7 +114,9 @@ impl<'s> ReplayBlock<'s> {
 
     /// Returns a text block.
     pub(super) fn text(text: &str) -> Self {
-        Self::generated("text", format!("{{{TYPE}:\"text\",{TEXT}:{}}}", quote(text)))
+        // `format!` would reserve twice the length of a long text.
+        let start = format!("{{{TYPE}:\"text\",{TEXT}:");
+        Self::generated("text", [&*start, &quote(text), "}"].concat())
     }
 
     /// Returns an image block. `data` is base64.

@@ -382,6 +382,9 @@ impl LineTemplate {
     }
 }
 
+/// The maximum number of values of a layout. Lines of Claude Code have fewer than a hundred.
+const MAX_STEPS: usize = 1_000;
+
 /// Scans a line from key to key and records its layout.
 struct LayoutRecorder<'l, 'p, const N: usize> {
     line: &'l [u8],
@@ -463,8 +466,11 @@ impl<const N: usize> LayoutRecorder<'_, '_, N> {
         Some(end)
     }
 
-    /// Records the literal text before a value.
+    /// Records the literal text before a value. A line with very many values has no layout.
     fn step(&mut self, start: usize, value: ValueAction) -> Option<()> {
+        if self.template.steps.len() >= MAX_STEPS {
+            return None;
+        }
         let between = self.line.get(self.at..start)?;
         self.template.literals.extend(between);
         self.template.steps.push(LayoutStep { length: between.len(), inline_values: Vec::new(), value });

@@ -11,6 +11,20 @@ use super::{CallSummary, CardInput, ToolCard};
 use crate::humanize::plural;
 use crate::transcript_writer::relative_to;
 
+/// The maximum number of files or tools that a card lists. Claude Code returns at most a few hundred.
+const MAX_LISTED: usize = 10_000;
+
+/// Returns the names that a card lists, and the number of all names.
+fn first_names(mut names: impl Iterator<Item = String>) -> (Vec<String>, u64) {
+    let mut listed: Vec<String> = names.by_ref().take(MAX_LISTED).collect();
+    let n_more = names.count();
+    let n_all = (listed.len() + n_more) as u64;
+    if n_more > 0 {
+        listed.push(format!("… {n_more} more"));
+    }
+    (listed, n_all)
+}
+
 impl CardInput<'_> {
     pub(super) fn matches(&self) -> CallSummary {
         let pattern = self.string("pattern");
@@ -21,17 +35,18 @@ impl CardInput<'_> {
         let listed =
             grep.and_then(|result| result.filenames()).or_else(|| glob.and_then(|result| result.filenames()));
         let short = |path: Cow<'_, str>| relative_to(&path, self.cwd).unwrap_or_else(|| path.into_owned());
-        let mut files: Vec<String> = listed.into_iter().flat_map(|files| files.iter()).map(short).collect();
+        let (mut files, mut n_listed) =
+            first_names(listed.into_iter().flat_map(|files| files.iter()).map(short));
         let lines = match grep {
             Some(grep) => grep.content().unwrap_or_default().into_owned(),
             None if glob.is_some() => String::new(),
             None => {
                 let (listed, lines) = self.found_in_text();
-                files = listed.into_iter().map(|path| short(path.into())).collect();
+                (files, n_listed) = first_names(listed.map(|path| short(path.into())));
                 lines.to_owned()
             }
         };
-        let n_files = grep.and_then(|grep| grep.num_files()).unwrap_or(files.len() as u64);
+        let n_files = grep.and_then(|grep| grep.num_files()).unwrap_or(n_listed);
         let n_lines = grep.and_then(|grep| grep.num_lines()).unwrap_or_else(|| lines.lines().count() as u64);
         let matched = grep.and_then(|grep| grep.num_matches()).map(|count| match count {
             1 => "1 match".to_owned(),
@@ -56,22 +71,18 @@ impl CardInput<'_> {
     }
 
     /// Returns the files listed in the result text, or else its lines.
-    fn found_in_text(&self) -> (Vec<&str>, &str) {
+    fn found_in_text(&self) -> (impl Iterator<Item = &str>, &str) {
         let text = self.text.trim();
-        if text.starts_with("No files found") || text.starts_with("No matches found") {
-            return (Vec::new(), "");
-        }
+        let is_empty = text.starts_with("No files found") || text.starts_with("No matches found");
         // The first line contains the count, and a line in brackets mentions truncation.
         let counted =
             text.starts_with("Found ") && text.lines().next().is_some_and(|line| line.contains(" file"));
         let lists = self.name == "Glob" || counted;
         let files = text.lines().skip(usize::from(counted)).filter(|line| !line.starts_with('('));
-        match (self.failed, lists) {
-            // The error message is not a match.
-            (true, _) => (Vec::new(), ""),
-            (false, true) => (files.collect(), ""),
-            (false, false) => (Vec::new(), self.text),
-        }
+        // The error message is not a match.
+        let is_match = !self.failed && !is_empty;
+        let lines = if is_match && !lists { self.text } else { "" };
+        (files.take(if is_match && lists { usize::MAX } else { 0 }), lines)
     }
 
     /// Returns the card of a language server request.
@@ -97,10 +108,10 @@ impl CardInput<'_> {
 
     pub(super) fn tool_search(&self) -> CallSummary {
         let found = self.of::<ToolSearchResult<'_>>().and_then(|result| result.matches());
-        let found: Vec<String> =
-            found.into_iter().flat_map(|found| found.iter()).map(Cow::into_owned).collect();
+        let (found, n_found) =
+            first_names(found.into_iter().flat_map(|found| found.iter()).map(Cow::into_owned));
         let pattern = self.string("query");
-        let gist = plural(found.len() as u64, "tool");
+        let gist = plural(n_found, "tool");
         let card = ToolCard::Matches {
             pattern: pattern.clone(),
             place: String::new(),

@@ -1,7 +1,7 @@
 //! Cards of tools that talk to other agents and to the person: tasks, messages, plans, questions.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use threadline_entry::Json;
 use threadline_entry::lens::{
@@ -17,10 +17,14 @@ use crate::transcript::CLARIFY_MESSAGE;
 const MAX_QUESTIONS: usize = 64;
 const MAX_OPTIONS: usize = 1_024;
 
-/// Returns the members of an object by their keys. The last one counts if a key occurs twice.
-fn members_by_key(object: Option<Json<'_>>) -> HashMap<Cow<'_, str>, Json<'_>> {
+/// Returns the members of an object with the given keys. The last one counts if a key occurs twice. A hostile
+/// result has very many others.
+fn members_with_keys<'a>(
+    object: Option<Json<'a>>,
+    keys: &HashSet<Cow<'_, str>>,
+) -> HashMap<Cow<'a, str>, Json<'a>> {
     let members = object.into_iter().flat_map(Json::members);
-    members.map(|(key, value)| (key.name(), value)).collect()
+    members.map(|(key, value)| (key.name(), value)).filter(|(key, _)| keys.contains(key)).collect()
 }
 
 impl CardInput<'_> {
@@ -85,10 +89,11 @@ impl CardInput<'_> {
         let result = self.of::<AskUserQuestionResult<'_>>();
         let answers = result.and_then(|result| result.answers());
         let notes = result.and_then(|result| result.annotations());
-        // Looked up in maps: a hostile call has very many answers.
-        let answers = members_by_key(answers);
-        let notes = members_by_key(notes);
         let asked = self.input.and_then(|input| input.get("questions"));
+        let texts = asked.into_iter().flat_map(Json::items);
+        let texts = texts.filter_map(|question| question.get("question")?.as_str()).collect();
+        let answers = members_with_keys(answers, &texts);
+        let notes = members_with_keys(notes, &texts);
         let questions: Vec<Question> = asked
             .into_iter()
             .flat_map(Json::items)

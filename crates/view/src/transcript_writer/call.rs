@@ -48,7 +48,8 @@ impl<'f> TranscriptWriter<'f> {
         if let Some(topic) = self.topic(call) {
             set_topic(&mut summary.subject, &mut summary.card, &topic);
         }
-        truncate_subject(&mut summary.subject);
+        truncate_line(&mut summary.subject);
+        truncate_line(&mut summary.gist);
         let agents = if self.descends() {
             let spawned = self.builder.family.spawned_by(self.agent, &call.id);
             let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
@@ -202,11 +203,11 @@ pub(crate) fn fill_agent_names(agents: &mut [AgentView], card: &ToolCard) {
     }
 }
 
-/// Truncates a subject that is longer than any line to be read.
-fn truncate_subject(subject: &mut String) {
-    if subject.len() > MAX_SUBJECT {
-        subject.truncate(subject.floor_char_boundary(MAX_SUBJECT));
-        subject.push('…');
-        subject.shrink_to_fit();
+/// Truncates a subject or a gist that is longer than any line to be read.
+fn truncate_line(text: &mut String) {
+    if text.len() > MAX_SUBJECT {
+        text.truncate(text.floor_char_boundary(MAX_SUBJECT));
+        text.push('…');
+        text.shrink_to_fit();
     }
 }

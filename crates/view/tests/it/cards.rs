@@ -318,3 +318,28 @@ fn very_many_questions_are_shown_as_input() {
         assert!(asked(questions, options).contains("Fields(["));
     }
 }
+
+#[test]
+fn the_gist_of_a_long_line_is_truncated() {
+    let line = summary_line("mcp__loom__weave", "{}", &format!("\"{}\"", "warp ".repeat(100_000)));
+    let gist = line.split(" | ").nth(2).unwrap();
+    assert_eq!((gist.len(), gist.ends_with('…')), (threadline_view::MAX_SUBJECT + "…".len(), true));
+}
+
+#[test]
+fn answers_are_found_among_very_many_others() {
+    let others: Vec<String> = (0..1000).map(|idx| format!("\"q{idx}\":\"no\"")).collect();
+    let result = format!(r#""ok" {{"answers":{{{},"Which?":"A"}}}}"#, others.join(","));
+    let line = summary_line("AskUserQuestion", r#"{"questions":[{"question":"Which?"}]}"#, &result);
+    assert_eq!(line, "AskUserQuestion | Which? | A | ok");
+}
+
+#[test]
+fn very_many_found_files_are_counted_but_not_all_listed() {
+    let result = format!("\"{}\"", "a\\n".repeat(10_007));
+    let card = card("Glob", r#"{"pattern":"*"}"#, &result);
+    let (line, card) = card.split_once('\n').unwrap();
+    assert_eq!(line, "Glob | * | 10,007 files | ok");
+    assert!(card.contains("\"a\", \"… 7 more\"]"));
+    assert_eq!(card.matches("\"a\"").count(), 10_000);
+}
