@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use threadline_store::{
-    FileDigest, FileKind, Home, Listing, NewOperation, OpError, Operation, Receipt, Reversal, Step,
-    StepAction, Visibility,
+    FileAction, FileDigest, FileKind, Home, Listing, NewOperation, OpError, Operation, Receipt, Reversal,
+    Step, StepAction, Visibility,
 };
 use threadline_view::humanize::plural;
 
@@ -195,10 +195,12 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`OperationError::NotFound`], and [`OperationError::Failed`] if a file has changed since.
+    /// [`OperationError::NotFound`], and [`OperationError::Failed`] if a file has changed since, or if a link
+    /// leads out of the homes.
     pub fn undo_operation(&self, id: &str, partial: bool) -> Result<Reversal, OperationError> {
         let operations = self.operations()?;
         let receipt = operations.find_in(id, &self.named_operations(id)).map_err(OperationError::NotFound)?;
+        self.check_links(&receipt)?;
         operations.undo(&receipt, partial).map_err(failed(&receipt))
     }
 
@@ -221,7 +223,18 @@ impl App {
     pub fn redo_operation(&self, id: &str, partial: bool) -> Result<Reversal, OperationError> {
         let operations = self.operations()?;
         let receipt = self.find_undone_operation(id)?;
+        self.check_links(&receipt)?;
         operations.redo(&receipt, partial).map_err(failed(&receipt))
+    }
+
+    /// Refuses an operation with a file in a folder that has become a link out of the homes.
+    fn check_links(&self, receipt: &Receipt) -> Result<(), OperationError> {
+        let moved = receipt.files.iter().filter(|file| file.action == FileAction::Move);
+        let targets = moved.filter_map(|file| file.target.as_ref());
+        let mut paths = receipt.files.iter().map(|file| &file.path).chain(targets);
+        let checked = paths.try_for_each(|path| self.store().check_write(path));
+        // Other permissions would not help, so the error is of no kind that gets a hint about them.
+        checked.map_err(|error| failed(receipt)(std::io::Error::other(error.to_string()).into()))
     }
 
     /// Deletes the receipts with these ids and the files that they keep. Returns their number.

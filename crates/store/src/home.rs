@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::id::SessionId;
-use crate::regular_file::{is_inside, link_error, real_roots};
+use crate::regular_file::{is_inside, linked_folder_error, real_roots};
 
 /// A directory such as `~/.claude`. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -90,7 +90,7 @@ impl Store {
                 && !is_inside(folder, &self.roots)
                 && !is_inside(folder, &real_roots(&root))
             {
-                return Err(link_error(folder));
+                return Err(linked_folder_error(folder));
             }
         }
         Ok(())

@@ -158,6 +158,12 @@ pub(crate) fn link_error(path: &Path) -> io::Error {
     with_path(path, &outside_home_error())
 }
 
+/// Returns the error for a linked folder that nothing is written below.
+pub(crate) fn linked_folder_error(folder: &Path) -> io::Error {
+    let error = outside_home_error();
+    io::Error::new(error.kind(), format!("cannot write below `{}`: {error}", folder.display()))
+}
+
 /// Returns the home that contains a path, according to its name.
 fn home_of(path: &Path) -> Option<&Path> {
     let is_projects = |dir: &&Path| dir.file_name().is_some_and(|name| name == "projects");

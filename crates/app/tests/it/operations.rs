@@ -1,5 +1,6 @@
 //! Finding, undoing and redoing operations.
 
+use threadline_app::edit::CloneOptions;
 use threadline_app::{App, AppConfig, AppError, OperationError};
 use threadline_store::OpError;
 
@@ -34,6 +35,40 @@ fn an_undo_that_fails_names_the_operation() {
     );
     let undone = world.app.undo_operation("last", true).unwrap();
     assert_eq!((undone.files, undone.skipped.len()), (0, 1));
+}
+
+#[test]
+#[cfg(unix)]
+fn an_undo_and_a_redo_do_not_write_through_a_link_out_of_the_homes() {
+    let world = World::new();
+    let path = world.home.session("loom", "u1 user \"hi\"");
+    let folder = path.parent().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let is_link_error = |error: &OperationError| error.to_string().contains("outside the home");
+    world.open("loom").delete().unwrap().apply(&world.app, &options()).unwrap();
+    let put_link = || {
+        std::fs::remove_dir(folder).unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder).unwrap();
+    };
+    let remove_link = || {
+        std::fs::remove_file(folder).unwrap();
+        std::fs::create_dir(folder).unwrap();
+    };
+    put_link();
+    let error = world.app.undo_operation("last", false).unwrap_err();
+    assert!(is_link_error(&error), "{error}");
+    remove_link();
+    world.app.undo_operation("last", false).unwrap();
+    let mut session = world.open("loom");
+    session.clone_to_new(&CloneOptions::default()).unwrap().apply(&world.app, &options()).unwrap();
+    world.app.undo_operation("last", false).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    put_link();
+    let error = world.app.redo_operation("last", false).unwrap_err();
+    assert!(is_link_error(&error), "{error}");
+    assert_eq!(outside.path().read_dir().unwrap().count(), 0);
+    remove_link();
+    assert_eq!(world.app.redo_operation("last", false).unwrap().files, 1);
 }
 
 #[test]

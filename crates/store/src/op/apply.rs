@@ -9,7 +9,7 @@ use super::status::Status;
 use super::version::{Version, version_file};
 use super::{
     Attempt, ChangedFile, FileAction, FileDigest, FileKind, OpError, Operation, OperationState, Operations,
-    RECEIPT_FORMAT, Receipt, ReceiptFile, Step, StepAction,
+    RECEIPT_FORMAT, Receipt, ReceiptFile, Step, StepAction, receipt,
 };
 use crate::disk::{Visibility, write_all};
 
@@ -61,8 +61,9 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// If a step fails, the steps before it are undone and the receipt is removed ([`OpError::NotDone`]); if
-    /// that fails too, the receipt stays and can be undone or redone ([`OpError::Stopped`]).
+    /// If a step fails, the steps before it are undone and the receipt is removed ([`OpError::NotDone`]),
+    /// unless it contains a file that another program has open or has written to. If that fails too, the receipt stays and can be
+    /// undone or redone ([`OpError::Stopped`]).
     pub fn apply(&self, operation: NewOperation, steps: Vec<Step<'_>>) -> Result<Receipt, OpError> {
         for step in &steps {
             step.check_paths()?;
@@ -214,8 +215,8 @@ impl Operations {
         let reverted = self.revert(&mut receipt, &mut executor);
         match reverted {
             Ok(reverted) => OpError::NotDone { source: Box::new(source), reverted },
-            // Nothing was changed, and there is no receipt.
-            Err(_) if Receipt::read(&self.folder(&receipt.id)).is_err() => {
+            // There is no receipt, so nothing was changed. A receipt that cannot be read proves nothing.
+            Err(_) if matches!(self.fs.metadata(&self.folder(&receipt.id).join(receipt::FILE)), Ok(None)) => {
                 OpError::NotDone { source: Box::new(source), reverted: 0 }
             }
             // The receipt stays; it can be undone and redone.
@@ -241,7 +242,14 @@ impl Operations {
             return Err(OpError::Changed { files: skipped });
         }
         executor.set_times(receipt, Version::Before)?;
-        self.abandon(receipt)?;
+        if executor.has_open_backup(receipt)? || executor.has_foreign_file()? {
+            // What other programs wrote there, or still write, would be lost with the receipt.
+            executor.clear_staged(receipt, true)?;
+            self.remove_created_folders(receipt);
+            self.set_state(receipt, OperationState::Undone)?;
+        } else {
+            self.abandon(receipt)?;
+        }
         Ok(switched.files)
     }
 

@@ -17,6 +17,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of checks without growth before a file that another program has open counts as quiet.
 const QUIET_POLLS_WHILE_OPEN: usize = 20;
 
+/// Part of the name of a file in the operation's folder that other programs have written to.
+const FOREIGN: &str = ".foreign";
+
 /// Number of checks before giving up.
 const MAX_POLLS: usize = 200;
 
@@ -56,6 +59,10 @@ impl Executor<'_> {
     /// Finds the displaced files that an interrupted run left, and settles them.
     pub(super) fn recover(&mut self, receipt: &mut Receipt) -> Result<(), OpError> {
         for (i, file) in receipt.files.iter().enumerate() {
+            if file.action == FileAction::Unlink {
+                self.finish_unlink(i, file)?;
+                continue;
+            }
             for to in [Version::Before, Version::After] {
                 self.recover_exchange(i, file, to)?;
             }
@@ -258,8 +265,60 @@ impl Executor<'_> {
         Ok(None)
     }
 
+    /// Whether another program has a file in the operation's folder open, and may still write to it.
+    pub(super) fn has_open_backup(&self, receipt: &Receipt) -> Result<bool, OpError> {
+        for (i, file) in receipt.files.iter().enumerate().filter(|(_, file)| file.grows) {
+            for version in [Version::Before, Version::After] {
+                let backup = self.backup_path(i, file, Slot::Version(version));
+                if self.fs.metadata(&backup)?.is_some_and(|backup| self.fs.is_written_elsewhere(&backup)) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Gives a backup that is about to be replaced another name, if another program has it open and may still
+    /// write to it.
+    fn keep_open_backup(&self, backup: &Path) -> Result<(), OpError> {
+        if !self.fs.metadata(backup)?.is_some_and(|backup| self.fs.is_written_elsewhere(&backup)) {
+            return Ok(());
+        }
+        Ok(self.fs.rename_new(backup, &self.free_name(backup)?)?)
+    }
+
+    /// Returns the path with the first number behind it that no file has.
+    fn free_name(&self, path: &Path) -> io::Result<PathBuf> {
+        let mut n = 1;
+        loop {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".{n}"));
+            let name = PathBuf::from(name);
+            if self.fs.metadata(&name)?.is_none() {
+                return Ok(name);
+            }
+            n += 1;
+        }
+    }
+
+    /// Moves a file that other programs have written to into the operation's folder.
+    pub(super) fn keep_foreign_file(&self, i: usize, path: &Path) -> Result<(), OpError> {
+        self.move_into_folder(path, &self.free_name(&self.folder.join(format!("{i}{FOREIGN}")))?)
+    }
+
+    /// Whether the operation's folder contains a file that other programs have written to.
+    pub(super) fn has_foreign_file(&self) -> Result<bool, OpError> {
+        for entry in fs_err::read_dir(&self.folder)? {
+            if entry?.file_name().to_string_lossy().contains(FOREIGN) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Moves a file into the operation's folder, which may be on another file system.
     pub(super) fn move_into_folder(&self, path: &Path, to: &Path) -> Result<(), OpError> {
+        self.keep_open_backup(to)?;
         match self.fs.rename(path, to) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
             renamed => return Ok(renamed?),

@@ -14,7 +14,7 @@ use self::disk::{EIO, ENOSPC, Fault, FaultyDisk, PART, Plan, Writer, Writing};
 use super::tests::operation;
 use super::version::Version;
 use super::*;
-use crate::disk::Visibility;
+use crate::disk::{FileSystem, RealFileSystem, Visibility};
 use crate::update::{FileUpdate, update_with};
 
 /// The change of an operation to one file.
@@ -46,6 +46,8 @@ enum After {
     Appended(&'static str),
     Moved(&'static str, &'static str),
     Gone,
+    /// The file is a symbolic link, and only the link is removed.
+    Unlinked,
 }
 
 const fn log(path: &'static str, before: Option<&'static str>, after: After) -> Change {
@@ -188,7 +190,10 @@ impl World {
             if let Some(before) = change.before {
                 let path = world.at(change.path);
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(path, before).unwrap();
+                match change.after {
+                    After::Unlinked => RealFileSystem.symlink(Path::new(before), &path).unwrap(),
+                    _ => std::fs::write(path, before).unwrap(),
+                }
             }
         }
         world
@@ -214,6 +219,7 @@ impl World {
                     StepAction::Move { read, to: self.at(to), content: content(text) }
                 }
                 (_, After::Gone) => StepAction::Remove,
+                (_, After::Unlinked) => StepAction::Unlink,
             };
             let modified = change.is_dated.then(|| SystemTime::UNIX_EPOCH + Duration::from_secs(1));
             Step { path: self.at(change.path), kind: change.kind, action, modified }
@@ -228,7 +234,7 @@ impl World {
             path = self.at(to);
         }
         let writes = |(writing, ..): &(Writing, usize, usize)| {
-            log.kind == FileKind::Log || *writing == Writing::Saving
+            log.kind == FileKind::Log || matches!(writing, Writing::Saving | Writing::SavingFirst)
         };
         let writer = conditions.writer.filter(writes).map(|(writing, from, limit)| {
             let open = || std::fs::OpenOptions::new().read(true).append(true).open(&path).ok();
@@ -316,7 +322,7 @@ impl World {
                 (Version::Before, _) => before.map(|text| (change.path, text)),
                 (Version::After, After::Content(text) | After::Lines(text)) => Some((change.path, text)),
                 (Version::After, After::Moved(to, text)) => Some((to, text)),
-                (Version::After, After::Gone) => {
+                (Version::After, After::Gone | After::Unlinked) => {
                     may_be_in_receipt |= change.kind == FileKind::Log;
                     // A log that has lines of another program is not removed again by a redo.
                     let text = before.unwrap_or_default();
@@ -756,6 +762,12 @@ fn a_file_saved_meanwhile_is_not_lost_wherever_it_stops() {
         &[plain("w/b.rs", Some("b\n"), After::Content("B\n"))],
         &[log("p/s.jsonl", Some(LOG), After::Content(OTHER))],
         &[log("p/s.jsonl", Some(LOG), After::Appended(LINE))],
+        &[plain("w/b.rs", Some("b\n"), After::Gone)],
+        #[cfg(unix)]
+        &[
+            plain("w/link.rs", Some("b.rs"), After::Unlinked),
+            plain("w/b.rs", Some("b\n"), After::Content("B\n")),
+        ],
     ];
     let mut combinations = Vec::new();
     for changes in OPERATIONS {
@@ -764,8 +776,10 @@ fn a_file_saved_meanwhile_is_not_lost_wherever_it_stops() {
             for from in 0..calls + 4 {
                 let faults = (0..writing_calls + 4).map(|at| Some((at, Fault::Stop)));
                 for fault in [None].into_iter().chain(faults) {
-                    let writer = Some((Writing::Saving, from, 1));
-                    combinations.push((*changes, phase, Conditions { fault, writer, ..NOTHING }));
+                    for writer in [(Writing::Saving, from, 1), (Writing::SavingFirst, from, 6)] {
+                        let writer = Some(writer);
+                        combinations.push((*changes, phase, Conditions { fault, writer, ..NOTHING }));
+                    }
                 }
             }
         }
@@ -777,7 +791,10 @@ fn a_file_saved_meanwhile_is_not_lost_wherever_it_stops() {
         for earlier in [Phase::Do, Phase::Undo, Phase::Redo].into_iter().take_while(|of| *of != phase) {
             world.perform(earlier, NOTHING).unwrap();
         }
-        let _ = world.perform(phase, conditions);
+        let result = world.perform(phase, conditions);
+        // A file of the person is not called one that the operation has changed.
+        let is_stopped = matches!(result, Err(OpError::Stopped { .. }));
+        assert!(!is_stopped || phase != Phase::Do || conditions.fault.is_some(), "{result:?}");
         let check = |world: &World| {
             let files = world.files();
             for line in &world.written {
@@ -895,4 +912,37 @@ fn an_operation_that_stops_names_the_files_that_it_has_written() {
     let error = world.perform(Phase::Do, Conditions { writer, ..NOTHING }).unwrap_err();
     let OpError::Stopped { changed, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*changed, [world.at("q/s.jsonl")]);
+}
+
+/// A receipt that cannot be read is not a missing one: the files may have been changed.
+#[test]
+fn nothing_is_called_unchanged_because_the_receipt_cannot_be_read() {
+    const CHANGES: &[Change] =
+        &[plain("w/b.rs", Some("b\n"), After::Content("B\n")), plain("w/c.rs", Some("c\n"), After::Gone)];
+    let (_, writing_calls) = count(CHANGES, Phase::Do, NOTHING);
+    let mut n_stopped = 0;
+    for at in 0..writing_calls {
+        let world = World::new(CHANGES);
+        let damaging = Writer {
+            log: world.operations.folder("a").join("receipt.json"),
+            writing: Writing::Saving,
+            open_file: None,
+            half: None,
+            from: 0,
+            limit: usize::MAX,
+            written: Vec::new(),
+        };
+        *world.disk.plan() =
+            Plan { fault: Some((at, Fault::Errors(EIO))), writer: Some(damaging), ..Plan::default() };
+        let error = world.operations.apply(operation("a"), world.steps()).unwrap_err();
+        *world.disk.plan() = Plan::default();
+        if matches!(error, OpError::NotDone { .. }) {
+            assert!(
+                CHANGES.iter().all(|change| world.version(change) == Some(Version::Before)),
+                "{at}: {error}"
+            );
+        }
+        n_stopped += usize::from(matches!(error, OpError::Stopped { .. }));
+    }
+    assert!(n_stopped > 0);
 }

@@ -10,10 +10,21 @@ use super::error::changed;
 use super::executor::Executor;
 use super::foreign_lines::Extent;
 use super::version::{
-    ContentMatch, Version, VersionFile, is_metadata_of, is_same_file, match_open_file, version_file,
+    ContentMatch, Version, VersionFile, is_link_to, is_metadata_of, is_same_file, match_open_file,
+    version_file,
 };
 use super::{FileAction, FileDigest, OpError, ReceiptFile};
 use crate::disk::{CAN_EXCHANGE, Visibility};
+
+/// The content of a staged file, without what other programs wrote to it.
+#[derive(Clone, Copy)]
+enum OwnContent {
+    /// The lines up to this offset.
+    Lines(u64),
+    /// Exactly this content.
+    Whole(Option<FileDigest>),
+    Unknown,
+}
 
 impl Executor<'_> {
     /// Changes a file whose status is `Status::Ready` to version `to`. The displaced file is pending until
@@ -27,7 +38,7 @@ impl Executor<'_> {
     ) -> Result<(), OpError> {
         self.touched.insert(i);
         match (file.action, to) {
-            (FileAction::Unlink, Version::After) => return Ok(self.fs.remove_file(&file.path)?),
+            (FileAction::Unlink, Version::After) => return self.unlink(i, file),
             (FileAction::Unlink, Version::Before) => {
                 self.make_folder(&file.path)?;
                 let target = file.target.as_deref().unwrap_or(Path::new(""));
@@ -69,6 +80,40 @@ impl Executor<'_> {
         self.fs.rename_new(path, &displaced)?;
         self.displaced.push(Displaced { i, slot, path: displaced, successor, offset, grows: file.grows });
         Ok(())
+    }
+
+    /// Removes a symbolic link. Another program may have given its name to a file since the last check, so it
+    /// gets a private name first.
+    fn unlink(&mut self, i: usize, file: &ReceiptFile) -> Result<(), OpError> {
+        let displaced = self.displaced_path(&file.path, i, Slot::Version(Version::Before));
+        self.fs.rename_new(&file.path, &displaced)?;
+        if !self.finish_unlink(i, file)? {
+            self.touched.remove(&i);
+            return Err(changed(&file.path, "another program has replaced it"));
+        }
+        Ok(())
+    }
+
+    /// Removes a link that has its private name. Returns `false` if it is a file of another program, which
+    /// gets its name back.
+    pub(super) fn finish_unlink(&self, i: usize, file: &ReceiptFile) -> Result<bool, OpError> {
+        let displaced = self.displaced_path(&file.path, i, Slot::Version(Version::Before));
+        if self.fs.metadata(&displaced)?.is_none() {
+            return Ok(true);
+        }
+        if is_link_to(&displaced, file.target.as_deref()) {
+            self.fs.remove_file(&displaced)?;
+            return Ok(true);
+        }
+        match self.fs.rename_new(&displaced, &file.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // The program has replaced its file once more: the later one keeps the name.
+                let backup = self.backup_path(i, file, Slot::Version(Version::Before));
+                self.move_into_folder(&displaced, &backup)?;
+            }
+            renamed => renamed?,
+        }
+        Ok(false)
     }
 
     /// Installs the wanted content, followed by the lines that other programs added to the current file.
@@ -178,7 +223,7 @@ impl Executor<'_> {
     /// names are exchanged, and exchanged back if the displaced file is not the expected one. The staged file
     /// keeps its private name meanwhile; [`Executor::recover_exchange`] continues from any state.
     fn exchange(
-        &self,
+        &mut self,
         i: usize,
         old: &File,
         expected: Option<FileDigest>,
@@ -189,6 +234,10 @@ impl Executor<'_> {
             self.fs.rename(staged, path)?;
             return Ok(true);
         }
+        let own = match expected {
+            None => OwnContent::Lines(self.fs.metadata(staged)?.map_or(0, |staged| staged.len())),
+            Some(_) => OwnContent::Whole(FileDigest::read(staged)?),
+        };
         let exchanged = self.exchanged_path(path, i);
         self.fs.link(staged, &exchanged)?;
         match self.fs.exchange(&exchanged, path) {
@@ -206,7 +255,7 @@ impl Executor<'_> {
                 Some(expected) => FileDigest::read(&exchanged)? == Some(expected),
             };
         if !is_expected {
-            self.put_back(&exchanged, staged, path)?;
+            self.put_back(i, &exchanged, staged, path, own)?;
             return Ok(false);
         }
         self.fs.remove_file(&exchanged)?;
@@ -215,17 +264,51 @@ impl Executor<'_> {
     }
 
     /// Gives the file of another program its name back, which the staged file has.
-    fn put_back(&self, exchanged: &Path, staged: &Path, path: &Path) -> Result<(), OpError> {
+    fn put_back(
+        &mut self,
+        i: usize,
+        exchanged: &Path,
+        staged: &Path,
+        path: &Path,
+        own: OwnContent,
+    ) -> Result<(), OpError> {
         self.fs.exchange(exchanged, path)?;
-        if !self.is_one_file(exchanged, staged)? {
-            // The program has replaced its file once more: the later one keeps the name.
-            self.fs.exchange(exchanged, path)?;
+        if self.is_one_file(exchanged, staged)? {
+            return self.remove_exchanged(i, exchanged, path, own);
         }
+        // The program has replaced its file once more: the later one keeps the name.
+        self.fs.exchange(exchanged, path)?;
         Ok(self.fs.remove_file(exchanged)?)
     }
 
+    /// Removes the second name of the staged file. What other programs wrote to it while it had the name
+    /// `path` is kept: lines are appended to the file that has the name now, another file is moved into the
+    /// operation's folder.
+    fn remove_exchanged(
+        &mut self,
+        i: usize,
+        exchanged: &Path,
+        path: &Path,
+        own: OwnContent,
+    ) -> Result<(), OpError> {
+        let is_own = match own {
+            OwnContent::Lines(length) if self.fs.metadata(path)?.is_some() => {
+                self.append_missing_lines(exchanged, length, path, 0)?;
+                true
+            }
+            OwnContent::Whole(digest) => FileDigest::read(exchanged)? == digest,
+            OwnContent::Lines(_) | OwnContent::Unknown => false,
+        };
+        if is_own { Ok(self.fs.remove_file(exchanged)?) } else { self.keep_foreign_file(i, exchanged) }
+    }
+
     /// Completes or reverts an exchange to version `to` that was interrupted.
-    pub(super) fn recover_exchange(&self, i: usize, file: &ReceiptFile, to: Version) -> Result<(), OpError> {
+    pub(super) fn recover_exchange(
+        &mut self,
+        i: usize,
+        file: &ReceiptFile,
+        to: Version,
+    ) -> Result<(), OpError> {
         let Some(staged) = self.staged_path(i, file, to).filter(|_| CAN_EXCHANGE) else { return Ok(()) };
         let path = match file.action {
             FileAction::Append => &*file.path,
@@ -234,8 +317,16 @@ impl Executor<'_> {
         let exchanged = self.exchanged_path(path, i);
         let displaced = self.displaced_path(path, i, Slot::Version(to.opposite()));
         let recreated = self.displaced_path(path, i, Slot::Recreated(to));
+        let own = match version_file(file, to) {
+            _ if file.action == FileAction::Append => OwnContent::Unknown,
+            Some(version) if file.grows => OwnContent::Lines(version.length()),
+            version => OwnContent::Whole(version.and_then(|version| version.digest)),
+        };
         if self.fs.metadata(&exchanged)?.is_some() {
-            if self.is_one_file(&exchanged, &staged)?
+            if self.is_one_file(&exchanged, &staged)? && file.action != FileAction::Append {
+                // Before the exchange, or after it was reverted.
+                self.remove_exchanged(i, &exchanged, path, own)?;
+            } else if self.is_one_file(&exchanged, &staged)?
                 || self.is_one_file(&exchanged, &displaced)?
                 || self.is_one_file(&exchanged, &recreated)?
             {
@@ -243,7 +334,7 @@ impl Executor<'_> {
                 self.fs.remove_file(&exchanged)?;
             } else if self.is_one_file(&staged, path)? {
                 // After the exchange with the file of another program.
-                self.put_back(&exchanged, &staged, path)?;
+                self.put_back(i, &exchanged, &staged, path, own)?;
             }
         }
         if self.is_one_file(&staged, path)? {

@@ -1,12 +1,13 @@
 //! Whether a file can be changed to the wanted version, decided from the files on disk.
 
-use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
 use super::displaced::Slot;
 use super::executor::Executor;
-use super::version::{ContentMatch, Version, VersionFile, is_same_file, match_open_file, version_file};
+use super::version::{
+    ContentMatch, Version, VersionFile, is_link_to, is_same_file, match_open_file, version_file,
+};
 use super::{FileAction, FileDigest, OpError, ReceiptFile};
 
 /// Whether a file can be changed to the wanted version.
@@ -134,8 +135,7 @@ impl Executor<'_> {
 
     fn link_status(&self, file: &ReceiptFile, to: Version) -> Result<Status, OpError> {
         let now = self.fs.metadata(&file.path)?;
-        let is_ours = now.as_ref().is_some_and(Metadata::is_symlink)
-            && fs_err::read_link(&file.path).ok().as_ref() == file.target.as_ref();
+        let is_ours = is_link_to(&file.path, file.target.as_deref());
         Ok(match (to, now.is_some()) {
             (Version::Before, true) if is_ours => Status::AlreadyThere,
             (Version::Before, false) => Status::Ready,

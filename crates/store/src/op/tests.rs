@@ -288,6 +288,59 @@ fn lines_inside_of_a_line_of_another_program_are_removed() {
     assert_eq!(world.read("home/s.jsonl"), "{1}\n{2}\n{\"theirs\"}\n{4\n{\"title\"}\n");
 }
 
+/// A program that has opened a log and writes to it after the operation.
+#[cfg(target_os = "linux")]
+struct Holder(std::process::Child);
+
+#[cfg(target_os = "linux")]
+impl Holder {
+    fn of(log: &Path) -> Self {
+        use std::process::{Command, Stdio};
+        let script = r#"exec 3>>"$1"; echo open; read -r _; echo late >&3"#;
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(log).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut ready = [0; 5];
+        child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        Self(child)
+    }
+
+    fn write(mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_that_keeps_a_log_open_writes_into_a_receipt() {
+    type Run = fn(&World, PathBuf);
+    let undone_and_redone: Run = |world, log| {
+        let done = world.operations.apply(operation("a"), vec![replace(log, "a\n", "b\n")]).unwrap();
+        for _ in 0..2 {
+            world.operations.undo(&done, false).unwrap();
+            world.operations.redo(&done, false).unwrap();
+        }
+    };
+    let failed: Run = |world, log| {
+        let there = world.put("home/there", "");
+        let steps = vec![replace(log, "a\n", "b\n"), create(there, "no")];
+        let error = world.operations.apply(operation("a"), steps).unwrap_err();
+        assert!(matches!(error, OpError::NotDone { reverted: 1, .. }), "{error:?}");
+        assert_eq!(world.read("home/s.jsonl"), "a\n");
+    };
+    for run in [undone_and_redone, failed] {
+        let world = World::new();
+        let log = world.put("home/s.jsonl", "a\n");
+        let holder = Holder::of(&log);
+        run(&world, log);
+        holder.write();
+        let kept = fs_err::read_dir(world.operations.folder("a")).unwrap().flatten();
+        let mut kept = kept.map(|file| fs_err::read_to_string(file.path()).unwrap());
+        assert!(kept.any(|text| text.contains("late")));
+    }
+}
+
 #[test]
 fn a_clone_that_was_continued_is_not_removed() {
     let world = World::new();

@@ -105,3 +105,8 @@ pub(super) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
 pub(super) fn is_metadata_of(metadata: &Metadata, file: &File) -> bool {
     file.metadata().is_ok_and(|of| is_same_file(metadata, &of))
 }
+
+/// Whether this is a symbolic link to `target`.
+pub(super) fn is_link_to(path: &Path, target: Option<&Path>) -> bool {
+    fs_err::read_link(path).is_ok_and(|now| Some(&*now) == target)
+}

@@ -38,6 +38,8 @@ pub(super) enum Writing {
     Racing,
     /// It saves the file: it writes another one and renames it over the file.
     Saving,
+    /// It saves the file once, and then appends to the file that has its name.
+    SavingFirst,
 }
 
 /// The part of a line that a log may end with. The other program is writing that line, and completes it.
@@ -75,9 +77,13 @@ impl Writer {
             return;
         }
         let line = format!("{{\"by\":\"another program\",\"n\":{}}}\n", self.written.len());
-        if self.writing == Writing::Saving {
+        if self.writing == Writing::Saving || self.writing == Writing::SavingFirst && self.written.is_empty()
+        {
             let new = self.log.with_extension("saved");
-            std::fs::write(&new, &line).unwrap();
+            // If the folder does not exist, it cannot write.
+            if std::fs::write(&new, &line).is_err() {
+                return;
+            }
             std::fs::rename(&new, &self.log).unwrap();
             self.written.push(line);
             return;
@@ -85,7 +91,9 @@ impl Writer {
         let mut file = match &self.open_file {
             Some(open_file) => open_file.try_clone().unwrap(),
             None => {
-                let opened = std::fs::OpenOptions::new().read(true).append(true).create(true).open(&self.log);
+                let mut options = std::fs::OpenOptions::new();
+                options.read(true).append(true).create(self.writing != Writing::SavingFirst);
+                let opened = options.open(&self.log);
                 // If the folder does not exist, it cannot write.
                 let Ok(file) = opened else { return };
                 file
