@@ -3,33 +3,54 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::visible::visible;
+use crate::visible::is_hidden;
 
-/// Quotes text as one word of a POSIX shell.
+/// Quotes text as one word of a POSIX shell or of fish.
 ///
 /// Text without special characters is returned unchanged. Control characters, which a shell's line editor
 /// would execute when the command is pasted, are written as `$'\x1b'`, which bash, zsh, ksh and busybox
-/// support. PowerShell reads the plain and the single-quoted form as well, except for text with a single
-/// quote in it.
+/// support. Nothing else is between these quotes, so a shell without them (dash, fish) reads another word, but
+/// runs no part of it. Single quotes, and backslashes before the end of a quoted part, are in double quotes,
+/// because fish reads `\'` between single quotes as a quote. PowerShell reads the plain and the single-quoted
+/// form as well, except for text with a single quote in it.
 pub fn shell_word(text: &str) -> Cow<'_, str> {
     let is_plain = |ch: char| ch.is_ascii_alphanumeric() || "/._-+:@%,=".contains(ch);
-    if !text.is_empty() && text.chars().all(is_plain) {
+    if text.is_empty() {
+        return Cow::Borrowed("''");
+    }
+    if text.chars().all(is_plain) {
         return Cow::Borrowed(text);
     }
-    if visible(text) == text && !text.contains(['\n', '\t']) {
-        return Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")));
-    }
-    let mut word = "$'".to_owned();
-    for byte in text.bytes() {
-        match byte {
-            b'\'' | b'\\' => word.extend(['\\', char::from(byte)]),
-            b' '..=b'~' => word.push(char::from(byte)),
-            byte => {
-                let _ = write!(word, "\\x{byte:02x}");
+    let is_control = |ch: char| is_hidden(ch) || matches!(ch, '\n' | '\t');
+    let mut word = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let controls = rest.find(|ch| !is_control(ch)).unwrap_or(rest.len());
+        let quoted = &rest[..rest.find(|ch| ch == '\'' || is_control(ch)).unwrap_or(rest.len())];
+        let length = match quoted.trim_end_matches('\\').len() {
+            _ if controls > 0 => {
+                word.push_str("$'");
+                for byte in rest[..controls].bytes() {
+                    let _ = write!(word, "\\x{byte:02x}");
+                }
+                word.push('\'');
+                controls
             }
-        }
+            0 if quoted.is_empty() => {
+                word.push_str("\"'\"");
+                1
+            }
+            0 => {
+                let _ = write!(word, "\"{}\"", quoted.replace('\\', r"\\"));
+                quoted.len()
+            }
+            length => {
+                let _ = write!(word, "'{}'", &rest[..length]);
+                length
+            }
+        };
+        rest = &rest[length..];
     }
-    word.push('\'');
     Cow::Owned(word)
 }
 
@@ -67,12 +88,13 @@ mod tests {
         for (text, word) in [
             ("/home/ada/loom-1.0_x", "/home/ada/loom-1.0_x"),
             ("", "''"),
-            ("it's here", r"'it'\''s here'"),
+            ("it's here", r#"'it'"'"'s here'"#),
             ("~ada", "'~ada'"),
-            ("$(rm -rf x)`y`;&|<>*?[a]{b}!#\"\\", "'$(rm -rf x)`y`;&|<>*?[a]{b}!#\"\\'"),
+            ("$(rm -rf x)`y`;&|<>*?[a]{b}!#\"\\", r##"'$(rm -rf x)`y`;&|<>*?[a]{b}!#"'"\\""##),
+            (r"D:\loom x", r"'D:\loom x'"),
             ("naïve", "'naïve'"),
-            ("a\nb", r"$'a\x0ab'"),
-            ("it's\u{1b}[2J\\", r"$'it\'s\x1b[2J\\'"),
+            ("a\nb", r"'a'$'\x0a''b'"),
+            ("it's\u{1b}[2J\\", r#"'it'"'"'s'$'\x1b''[2J'"\\""#),
             ("\u{9b}\u{202e}", r"$'\xc2\x9b\xe2\x80\xae'"),
         ] {
             assert_eq!(shell_word(text), word, "{text:?}");
@@ -90,20 +112,43 @@ mod tests {
         );
     }
 
+    /// Returns what a shell in a folder reads as the word; `None` if it is not installed.
+    #[cfg(unix)]
+    fn read_by(shell: &str, text: &str, folder: &std::path::Path) -> Option<String> {
+        let script = format!("printf %s {}", shell_word(text));
+        let mut command = std::process::Command::new(shell);
+        let done = command.args(["-c", &script]).current_dir(folder).output().ok()?;
+        Some(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn no_shell_runs_a_part_of_a_word() {
+        let folder = tempfile::tempdir().unwrap();
+        for shell in ["sh", "bash", "dash", "zsh", "fish"] {
+            for start in ["", "'", "\\", "\\'", "'\\", "\t", "\\\t", "x'\t", "\n\\'"] {
+                for end in ["", "'", "\\", "\\'", "\t", " #\ty", "\\\n"] {
+                    let text = format!("{start}$(touch a)`touch b`; touch c; {end}");
+                    let read = read_by(shell, &text, folder.path());
+                    let has_controls = text.contains(['\t', '\n']);
+                    assert!(has_controls || read.is_none_or(|read| read == text), "{shell}: {text:?}");
+                    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{shell}: {text:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     #[cfg(unix)]
     fn a_shell_reads_quoted_words_back() {
         // `$'…'` needs a shell that supports it; any `sh` must read the rest.
         for (shell, texts) in [
-            ("sh", &["it's", "$(x)`y`\"\\ *", "~", "a;b&c|d", "naïve"][..]),
+            ("sh", &["it's", "$(x)`y`\"\\ *", "~", "a;b&c|d", "naïve", "\\", "a\\'b\\\\"][..]),
             ("bash", &["a\nb'c\\", "\u{1b}[2J\u{7f}", "\u{9b}\u{202e}é"]),
         ] {
             for text in texts {
-                let script = format!("printf %s {}", shell_word(text));
-                let Ok(done) = std::process::Command::new(shell).args(["-c", &script]).output() else {
-                    continue;
-                };
-                assert_eq!(String::from_utf8_lossy(&done.stdout), **text, "{shell}: {script}");
+                let Some(read) = read_by(shell, text, ".".as_ref()) else { continue };
+                assert_eq!(read, **text, "{shell}: {}", shell_word(text));
             }
         }
     }
