@@ -221,6 +221,6 @@ fn first_words(entry: &Entry) -> Option<String> {
         return None;
     }
     let text = entry.message()?.content()?.text();
-    let line = text.split_whitespace().take(16).collect::<Vec<_>>().join(" ");
-    Some(line.chars().take(80).collect())
+    // Words are not cut, since a part of a secret would not be recognised.
+    Some(text.split_whitespace().take(16).collect::<Vec<_>>().join(" "))
 }

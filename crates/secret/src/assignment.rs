@@ -63,6 +63,16 @@ pub(crate) static SECRET_WORDS: &[&str] = &[
     "master_key",
     "master-key",
     "masterkey",
+    "auth_key",
+    "auth-key",
+    "authkey",
+    "functions-key",
+    "license_key",
+    "license-key",
+    "licensekey",
+    "dbpass",
+    "sshpass",
+    "rootpw",
     "pass",
     "pw",
 ];
@@ -70,9 +80,12 @@ pub(crate) static SECRET_WORDS: &[&str] = &[
 /// Those that are parts of many other words, and count only as whole words of a name.
 const WHOLE_WORDS: &[&str] = &["pass", "pw"];
 
-/// Suffixes that may follow such a word: `SECRET_KEY_BASE`, `tokenValue`, `password2`.
+/// Suffixes that may follow such a word: `SECRET_KEY_BASE`, `tokenValue`, `password2`, `secretOrKey`.
 const SUFFIXES: &[&str] = &[
+    "s",
     "key",
+    "orkey",
+    "orprivatekey",
     "base",
     "base64",
     "b64",
@@ -113,9 +126,10 @@ const HARMLESS_WORDS: &[&str] = &[
 /// Words of names in tests, whatever follows.
 const TEST_WORDS: &[&str] = &["fake", "mock"];
 
-/// The maximum length of a name and of a value.
+/// The maximum length of a name, of a value, and of a value of nothing but letters, digits and a few signs.
 const LONGEST_NAME: usize = 64;
 const LONGEST_VALUE: usize = 512;
+const LONGEST_TOKEN: usize = 8192;
 
 /// The words in a JSON key that make it the name of a secret, in any case.
 static NAME_WORDS: LazyLock<AhoCorasick> = LazyLock::new(|| {
@@ -128,6 +142,11 @@ static NAME_WORDS: LazyLock<AhoCorasick> = LazyLock::new(|| {
 /// Returns whether a JSON key may be the name of a secret.
 pub(crate) fn is_name(key: &str) -> bool {
     NAME_WORDS.is_match(key)
+}
+
+/// Returns whether a word in lower case, alone, is the name of a secret.
+pub(crate) fn is_secret_word(word: &str) -> bool {
+    SECRET_WORDS.contains(&word)
 }
 
 /// Returns the value assigned to the name that contains the word at `at`, if it is a secret.
@@ -170,7 +189,7 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         || text[start..end].starts_with('-') && name.is_password && text[..start].ends_with([' ', '\n']);
     // `ENV NAME value` in a Dockerfile, and other commands that set a variable.
     let is_set = value.by_space
-        && ["ENV ", "ARG ", "setenv ", "setx ", "set -x ", "set -gx ", "set -Ux "]
+        && ["ENV ", "ARG ", "setenv ", "setx ", "set -x ", "set -gx ", "set -Ux ", "#define "]
             .iter()
             .any(|word| text[..start].ends_with(word));
     // A row of a table that is aligned with spaces: `password    …`.
@@ -179,6 +198,10 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         && (start == 0 || bytes[start - 1] == b'\n')
         && name.is_password;
     if value.by_space && !is_flag && !is_set && !is_row {
+        return None;
+    }
+    // A row of a Markdown table: `| Password | … |`.
+    if value.is_cell && !text[..start].trim_end_matches([' ', '*', '`']).ends_with('|') {
         return None;
     }
     name.is_env |= is_set || is_flag && name.is_password;
@@ -216,6 +239,8 @@ struct AssignedValue {
     by_space: bool,
     /// The argument of a call: `setPassword("…")`.
     is_argument: bool,
+    /// The next cell of a row.
+    is_cell: bool,
 }
 
 fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
@@ -244,6 +269,7 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
             plain_equals: false,
             by_space: false,
             is_argument: false,
+            is_cell: bytes[at..start].iter().find(|byte| !b" \t*`".contains(byte)) == Some(&b'|'),
         });
     }
     let closing = quotes(at);
@@ -253,6 +279,15 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
     if closing.is_some() && get(at) == b']' {
         at += 1;
     }
+    // A selector: `'input[name="password"]'`, `'input[name=password]'`.
+    let selector_end = if closing.is_none() && get(at) == b']' { at + 1 } else { at };
+    let closing = match quotes(selector_end).filter(|_| get(selector_end - 1) == b']') {
+        Some((quote, behind)) => {
+            at = behind;
+            Some((quote, behind))
+        }
+        None => closing,
+    };
     if closing.is_some()
         && get(at) == b')'
         && let Some(start) = default_start(&bytes[at + 1..bytes.len().min(at + 1 + LONGEST_NAME)])
@@ -265,6 +300,7 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
             plain_equals: false,
             by_space: false,
             is_argument: false,
+            is_cell: false,
         });
     }
     let is_argument = closing.is_none() && get(at) == b'(' && quotes(at + 1).is_some();
@@ -276,7 +312,8 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
     let plain_equals = get(at) == b'=' && get(at + 1) != b'=' && get(at + 1) != b'>'
         || get(at) == b':' && get(at + 1) == b'-';
     let by_space = match (get(at), get(at + 1)) {
-        (b'=', b'=') => return None,
+        // A comparison, or a path: `Secret::Known`.
+        (b'=', b'=') | (b':', b':') => return None,
         (b':' | b'=', b'=' | b'>') | (b':', b'-') => {
             at += 2;
             false
@@ -291,7 +328,8 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
             at += 1;
             false
         }
-        (b'>', _) if closing.is_none() && !spaced => {
+        // An element: `<password>…`, `<property name="password">…`.
+        (b'>', _) if !spaced => {
             at += 1;
             is_element = true;
             false
@@ -318,31 +356,49 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
         plain_equals: plain_equals && closing.is_none() && !spaced,
         by_space,
         is_argument,
+        is_cell: false,
     })
 }
 
 /// Returns the offset of the default value of a variable that is read by a function, after the call:
-/// `os.getenv("DB_PASSWORD") or "…"`, `env::var("DB_PASSWORD").unwrap_or("…")`.
+/// `os.getenv("DB_PASSWORD") or "…"`, `env::var("DB_PASSWORD").unwrap_or("…")`; or of the text that is typed
+/// into a field: `get("#password").type("…")`.
 fn default_start(rest: &[u8]) -> Option<usize> {
     static DEFAULT: LazyLock<Regex> = LazyLock::new(|| {
-        let pattern = r#"^(?:\s*(?:or|\|\||\?\?|\?:)\s*|\.(?:unwrap_or|orElse|getOrElse|unwrap_or_else)\((?:\|_\|\s*)?)["']"#;
+        let pattern = r#"^(?:\s*(?:or|\|\||\?\?|\?:)\s*|\.(?:unwrap_or|orElse|getOrElse|unwrap_or_else|type|fill|sendKeys|send_keys)\((?:\|_\|\s*)?)["']"#;
         #[expect(clippy::unwrap_used, reason = "the pattern is ours, and tests compile it")]
         Regex::new(pattern).unwrap()
     });
     DEFAULT.find(rest).map(|found| found.end())
 }
 
-/// Returns the offset of a value that does not directly follow its name: after the type of a declaration
-/// (`API_SECRET: &str = "…"`, `apiSecret string = "…"`), after an arrow (`password <- "…"`), on the line
-/// after a YAML block indicator (`password: >-`), or as the value of a pair (`{"name": "DB_PASSWORD",
-/// "value": "…"}`).
+/// Returns the offset of a value that does not directly follow its name.
 fn declared_start(rest: &[u8]) -> Option<usize> {
+    const FORMS: &[&str] = &[
+        // The type of a declaration: `API_SECRET: &str = "…"`, `apiSecret string = "…"`, `char pass[] = "…"`.
+        r#"\s?:\s?[A-Za-z&'][A-Za-z0-9_&' <>\[\]?.|]{0,30}?\s?=\s?["'`]"#,
+        r#"\s(?:string|String|str|std::string|char\*)\s?=\s?["'`]"#,
+        r#"\[[0-9]*\]\s?=\s?""#,
+        // The prefix of a string: `password = b"…"`, `PASSWORD = N'…'`, `String::from("…")`.
+        r#"["']?\s?(?:=|:=?)\s?(?:[bBrRuUN@$]{1,2}|String::from\()["']"#,
+        // An arrow: `password <- "…"`.
+        r#"\s<-\s?["'`]"#,
+        // The line after a YAML block indicator: `password: >-`.
+        r#":[ \t]*[>|][+-]?[ \t]*\r?\n[ \t]+"#,
+        // The value of a pair: `{"name": "DB_PASSWORD", "value": "…"}`.
+        r#"(?:\\?["'])?,?\s*(?:\\?["'])?[vV]alue(?:\\?["'])?\s*[:=]\s?(?:\\?["'])?"#,
+        // Markdown and HTML: `**Password**: …`, `**Password:** …`, `Password: **…**`, `Password: <b>…</b>`.
+        r#"(?:\*\*[ \t]?[:=]|[:=]\*\*)[ \t]?["'`]?"#,
+        r#"[:=][ \t]?(?:\*\*|<(?:b|strong|code|kbd)>)["'`]?"#,
+        // The next cell of a row: `| Password | … |`, `<td>Password</td><td>…</td>`.
+        r#"(?:\*\*|`)?[ \t]{1,40}\|[ \t]{1,40}["'`]?"#,
+        r#"</(?:td|th|dt)>\s?<(?:td|dd)>"#,
+    ];
     static DECLARATION: LazyLock<Regex> = LazyLock::new(|| {
-        let pattern = r#"^(?:\s?:\s?[A-Za-z&'][A-Za-z0-9_&' <>\[\]?.|]{0,30}?\s?=\s?["'`]|\s(?:string|String|str|std::string|char\*)\s?=\s?["'`]|\s<-\s?["'`]|:[ \t]*[>|][+-]?[ \t]*\r?\n[ \t]+|(?:\\?["'])?,?\s*(?:\\?["'])?[vV]alue(?:\\?["'])?\s*[:=]\s?(?:\\?["'])?)"#;
-        #[expect(clippy::unwrap_used, reason = "the pattern is ours, and tests compile it")]
-        Regex::new(pattern).unwrap()
+        #[expect(clippy::unwrap_used, reason = "the patterns are ours, and tests compile them")]
+        Regex::new(&format!("^(?:{})", FORMS.join("|"))).unwrap()
     });
-    if !matches!(rest.first()?, b':' | b' ' | b'"' | b'\'' | b',' | b'\n' | b'\r' | b'\\') {
+    if !b": \t\"',\n\r\\=*`|<[".contains(rest.first()?) {
         return None;
     }
     DECLARATION.find(rest).map(|found| found.end())
@@ -350,7 +406,13 @@ fn declared_start(rest: &[u8]) -> Option<usize> {
 
 impl AssignedValue {
     fn range(&self, text: &str) -> Option<Range<usize>> {
-        let rest = &text.as_bytes()[self.start..text.len().min(self.start + LONGEST_VALUE + 1)];
+        let rest = &text.as_bytes()[self.start..text.len().min(self.start + LONGEST_TOKEN)];
+        // The characters of a token contain no `=` here, so names in one long word are examined once.
+        let token = Alphabet::Dotted.run(rest);
+        if token > LONGEST_VALUE && token < rest.len() {
+            return Some(self.start..self.start + token);
+        }
+        let rest = &rest[..rest.len().min(LONGEST_VALUE + 1)];
         let length = match self.quote {
             Some(quote) => rest.iter().position(|byte| *byte == quote || *byte == b'\n' || *byte == b'\\')?,
             None => rest
@@ -380,6 +442,8 @@ impl AssignedValue {
             return None;
         }
         let value = text[self.start..self.start + length].trim_end_matches('.');
+        // Bold text in Markdown.
+        let value = value.strip_suffix("**").unwrap_or(value);
         Some(self.start..self.start + value.len())
     }
 }
@@ -434,7 +498,7 @@ impl SecretName {
             }
         }
         let word = word.to_ascii_lowercase();
-        let is_password = word.contains("pass") || word == "pwd" || word == "pw";
+        let is_password = word.contains("pass") || word == "pwd" || word.ends_with("pw");
         let words = || name_words(name, &word);
         if words().any(|part| is_made_of(&part, TEST_WORDS)) {
             return None;
@@ -525,11 +589,9 @@ impl SecretName {
         }
         let long_enough =
             if bytes.iter().all(u8::is_ascii_hexdigit) { value.len() >= 24 } else { value.len() >= 16 };
-        let is_chosen = is_quoted
-            && !self.is_vague
-            && value.len() >= 12
-            && heuristics::is_varied(value)
-            && !heuristics::is_wordy(bytes);
+        let is_mixed =
+            heuristics::is_varied(value) && !heuristics::is_wordy(bytes) || heuristics::is_scrambled(bytes);
+        let is_chosen = (is_quoted || self.is_env) && !self.is_vague && value.len() >= 12 && is_mixed;
         (long_enough && heuristics::is_random(bytes) || is_chosen) && !is_code(value)
     }
 

@@ -5,8 +5,28 @@ use std::ops::Range;
 use crate::heuristics;
 
 /// The names of columns that contain secrets, in lower case.
-pub(crate) const NAMES: &[&str] =
-    &["password", "passwd", "passwort", "pwd", "passphrase", "secret", "token", "api_key", "api key"];
+pub(crate) const NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "passwort",
+    "pwd",
+    "passphrase",
+    "secret",
+    "token",
+    "api_key",
+    "api key",
+    "api_token",
+    "api token",
+    "access_token",
+    "access token",
+    "secret_key",
+    "secret key",
+    "secret access key",
+    "client_secret",
+    "client secret",
+    "temporary password",
+    "initial password",
+];
 
 /// The characters that separate columns.
 const SEPARATORS: &[char] = &[',', ';', '\t', '|'];

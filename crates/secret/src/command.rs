@@ -61,6 +61,8 @@ static PROGRAMS: &[PasswordProgram] = &[
     program("smbpasswd ", &["-w"]),
     PasswordProgram { pairs: &["-a", "--auth"], ..program("http ", &[]) },
     PasswordProgram { pairs: &["-a", "--auth"], ..program("https ", &[]) },
+    PasswordProgram { pairs: &["-a", "--auth"], ..program("xh ", &[]) },
+    PasswordProgram { pairs: &["-a", "--auth"], ..program("xhs ", &[]) },
     PasswordProgram { pairs: &["-u", "--user"], between: ',', ..program("lftp ", &["--password"]) },
     PasswordProgram { pairs: &["-U", "--user"], between: '%', ..program("smbclient ", &["--password"]) },
     PasswordProgram { attached: &["/p:"], ..program("xfreerdp ", &[]) },
@@ -123,7 +125,7 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
     let own = memmem::find(&bytes[at.end..end], &bytes[at.clone()]).map_or(end, |next| at.end + next);
     let mut words = CommandWords { text, at: at.end, end: own, left: MOST_WORDS };
     // Skips the rest of the name: `mysqldump`, `ldapsearch`.
-    if !name.ends_with(' ') {
+    if !name.ends_with(' ') && bytes.get(at.end) != Some(&b' ') {
         words.next();
     }
     while let Some(word) = words.next() {
@@ -232,17 +234,23 @@ impl Iterator for CommandWords<'_> {
             }
         }
         let start = self.at;
-        let mut quote: Option<u8> = None;
+        // The open quote, and its offset.
+        let mut quote: Option<(u8, usize)> = None;
         while let Some(&byte) = bytes.get(self.at) {
             match (quote, byte) {
                 (None, b' ' | b'\t' | b'\n' | b'\r' | b'|' | b';' | b'&' | b'<' | b'>' | b'`') => break,
                 (None, b'\\') if bytes[self.at..].starts_with(b"\\n") => break,
-                (None, b'"' | b'\'') => quote = Some(byte),
-                (Some(open), close) if open == close => quote = None,
+                (None, b'"' | b'\'') => quote = Some((byte, self.at)),
+                (Some((open, _)), close) if open == close => quote = None,
                 (Some(_), b'\n') => break,
                 _ => {}
             }
             self.at += 1;
+        }
+        // A quote that is not closed ends a quoted command: `ssh host "mysql -p…"`.
+        if let Some((_, opened)) = quote.filter(|(_, opened)| *opened > start) {
+            self.at = opened;
+            self.left = 0;
         }
         Some(unquoted(self.text, start..self.at)).filter(|word| !word.is_empty() || self.at > start)
     }
@@ -271,6 +279,7 @@ mod tests {
             "curl -su 'ada:Weft-42-warp' https://loom.internal",
             "curl https://loom.internal \\\n  -X POST \\\n  --user \"ada:Weft-42-warp\"",
             "mysql -h db -u root -pWeft-42-warp cloth",
+            "mysql -pWeft-42-warp -u root cloth",
             "mysqldump --password='Weft-42-warp' cloth > cloth.sql",
             "redis-cli -h cache -a Weft-42-warp ping",
             "docker login -u ada -p Weft-42-warp registry.loom.internal",
@@ -282,6 +291,8 @@ mod tests {
             "gpg --batch --passphrase Weft-42-warp -d cloth.gpg",
             "wget --user=ada --password=Weft-42-warp https://loom.internal",
             "smbclient //loom/cloth -U ada%Weft-42-warp",
+            "ssh loom \"mysql -pWeft-42-warp\"",
+            "ssh loom 'mysql -pWeft-42-warp'\nls",
         ] {
             assert_eq!(found(text), ["Weft-42-warp"], "{text}");
         }

@@ -42,6 +42,8 @@ const PLACEHOLDER_PARTS: &[&str] = &[
     "insert",
     "replace",
     "secret",
+    "s3cr3t",
+    "s3cret",
     "password",
     "passwd",
     "token",

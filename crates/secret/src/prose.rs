@@ -12,6 +12,7 @@ pub(crate) const WORDS: &[&str] = &[
     "password",
     "passphrase",
     "passcode",
+    " pw",
     "passwort",
     "kennwort",
     "contraseña",
@@ -43,6 +44,7 @@ pub(crate) const WORDS: &[&str] = &[
     "credentials",
     "log in as",
     "log in with",
+    "login with",
     "login as",
     "login:",
     "logins:",
@@ -67,15 +69,14 @@ static VALUE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// The purpose of a password, the words before the value, and the value: "password for the admin user: …".
 static VALUE_WITH_PURPOSE: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r#"^(?: key| token)? (?:for|of|on|to|für|de|del|pour|para|per|voor)(?: [^\s:=]{1,40}){1,6}?(?:(?: (?:is|was|ist|lautet|es|est|now|still)){1,2}:?| ?[:=：]) ?(?:\\*["'`(]|\*\*|“|‘|«)?([!-~]{8,200})"#;
+    let pattern = r#"^(?: key| token)?(?: (?:is|was) (?:generated|created))? (?:for|of|on|to|für|de|del|pour|para|per|voor)(?: [^\s:=]{1,40}){1,6}?(?:(?: (?:is|was|ist|lautet|es|est|now|still)){1,2}:?| ?[:=：]) ?(?:\\*["'`(]|\*\*|“|‘|«)?([!-~]{8,200})"#;
     #[expect(clippy::unwrap_used, reason = "the pattern is ours, and every test of this module compiles it")]
     Regex::new(pattern).unwrap()
 });
 
 /// A user with a password, after words that announce them.
 static LOGIN: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern =
-        r#"^:? (?:\\*["'`])?[A-Za-z0-9_.@-]{2,40}(?:\\*["'`])?(?: ?/ ?|:)(?:\\*["'`])?([!-~]{8,100})"#;
+    let pattern = r#"^(?::| are:?| is:?)? (?:\\*["'`])?[A-Za-z0-9_.@-]{2,40}(?:\\*["'`])?(?: ?/ ?|:)(?:\\*["'`])?([!-~]{8,100})"#;
     #[expect(clippy::unwrap_used, reason = "the pattern is ours, and every test of this module compiles it")]
     Regex::new(pattern).unwrap()
 });
@@ -107,7 +108,7 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let value = found.get(4)?;
     let is_assigned = found.get(3).is_some();
     // Names without a space are checked with the assignments.
-    let is_name = assignment::is_name(&word) && !word.contains(' ');
+    let is_name = assignment::is_secret_word(word.trim_start());
     if is_assigned && is_name && found.get(1).is_none() {
         return None;
     }

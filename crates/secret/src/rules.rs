@@ -8,6 +8,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use rustc_hash::FxHashMap;
 
+use crate::alphabet::Alphabet;
 use crate::custom_rule::{AllowedValue, CustomRule, RuleError, parse_allowed, parse_rules};
 use crate::form::TokenForm;
 use crate::memory::free_now;
@@ -30,7 +31,7 @@ pub struct SecretMatch<'r> {
 
 /// The rules that define secrets.
 ///
-/// The built-in table has about two hundred token prefixes and sixty other shapes. Custom rules and
+/// The built-in table has about two hundred token prefixes and seventy other shapes. Custom rules and
 /// exceptions can be added. Building takes a few milliseconds. Searching takes `&self` and can run on any
 /// number of threads.
 pub struct Rules {
@@ -436,7 +437,8 @@ impl Rules {
     /// Replaces each token that has a known prefix with its kind, like [`Rules::clean`], but nothing that is
     /// recognized by its context.
     ///
-    /// For markup and other text in which names such as `key` have another meaning.
+    /// For markup and other text in which names such as `key` have another meaning. Long runs of base64, such
+    /// as images, are left as they are: they may contain a prefix by chance.
     pub fn clean_tokens<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut found = Vec::new();
         for hit in self.automaton.find_overlapping_iter(text) {
@@ -446,7 +448,8 @@ impl Rules {
                 }
             }
         }
-        found.retain(|secret| self.is_accepted(text, secret));
+        found
+            .retain(|secret| self.is_accepted(text, secret) && !is_in_data(text.as_bytes(), &secret.range()));
         let mut clean = String::new();
         let mut done = 0;
         for secret in self.resolve_overlaps(found).iter() {
@@ -571,6 +574,15 @@ impl Rules {
         }
         SecretMatches { rules: self, found }
     }
+}
+
+/// Returns whether base64 continues far before or after a range.
+fn is_in_data(text: &[u8], range: &Range<usize>) -> bool {
+    const FAR: usize = 200;
+    let before = &text[range.start.saturating_sub(FAR)..range.start];
+    let after = &text[range.end..text.len().min(range.end + FAR)];
+    let is_data = |side: &[u8]| side.len() == FAR && side.iter().all(|byte| Alphabet::Base64.has(*byte));
+    is_data(before) || is_data(after)
 }
 
 /// Returns whether a text contains a placeholder of a [`crate::Replacer`].

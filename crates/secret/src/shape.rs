@@ -31,6 +31,9 @@ pub(crate) enum ShapeFinder {
     /// With a pattern, matched at the start of the word that contains the anchor. Its first group, if any, is
     /// the secret.
     Word(Alphabet, LazyLock<Regex>),
+    /// With a pattern, matched at the anchor. Its first group that matches is the secret, if it looks like a
+    /// key or mixes kinds of characters: code and prose have words at the same place.
+    Varied(LazyLock<Regex>),
     /// With a function that may find several secrets around the anchor.
     Several(FindAll),
 }
@@ -50,12 +53,18 @@ macro_rules! word {
     };
 }
 
+macro_rules! varied {
+    ($pattern:literal) => {
+        ShapeFinder::Varied(LazyLock::new(|| regex($pattern)))
+    };
+}
+
 #[expect(clippy::unwrap_used, reason = "the patterns are ours, and a test compiles every one of them")]
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-pub(crate) static SHAPES: [SecretShape; 64] = [
+pub(crate) static SHAPES: [SecretShape; 75] = [
     SecretShape {
         kind: "private-key",
         description: "a private key",
@@ -362,7 +371,10 @@ pub(crate) static SHAPES: [SecretShape; 64] = [
         kind: "password",
         description: "an htpasswd password",
         anchors: &["htpasswd "],
-        find: word!(Hex, r#"^htpasswd\s+-[A-Za-z]*b[A-Za-z]*\s+(?:-\S+\s+)*\S+\s+\S+\s+['"]?([^\s'"$]{5,})"#),
+        find: word!(
+            Hex,
+            r#"^htpasswd\s+(?:-[A-Za-z]*n[A-Za-z]*b[A-Za-z]*|-[A-Za-z]*b[A-Za-z]*n[A-Za-z]*|-[A-Za-z]*b[A-Za-z]*\s+(?:-\S+\s+)*\S+)\s+(?:-\S+\s+)*\S+\s+['"]?([^\s'"$]{5,})"#
+        ),
     },
     SecretShape {
         kind: "password-hash",
@@ -526,6 +538,127 @@ pub(crate) static SHAPES: [SecretShape; 64] = [
         anchors: &["send \"", "send -- \"", "sendline(\"", "sendline('", "send_keys(\"", "send-keys "],
         find: ShapeFinder::One(typed_password),
     },
+    SecretShape {
+        kind: "password",
+        description: "a password in an SQL statement",
+        anchors: &["alter user ", "alter role ", "create user ", "create role ", "sp_addlogin "],
+        find: varied!(
+            r#"(?i)^(?:(?:alter|create) (?:user|role) [^;\n]{1,120}?\b(?:password|by)|sp_addlogin\s+N?'[^'\n]*',)\s*N?['"]([^'"\s]{5,})['"]"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in a call",
+        anchors: &[
+            "auth=(",
+            "auth = (",
+            "basicauth(",
+            "basic_auth(",
+            ".login(",
+            ".auth(",
+            "passwordauthentication(",
+            "cx_oracle.connect(",
+        ],
+        find: varied!(
+            r#"(?i)^[.a-z_= ]+\(\s*(?:["'][^"'\n]{1,80}["']|[A-Za-z0-9_.$]{1,40}),\s*(?:Some\()?["']([^"'\s]{5,})["']"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in a call",
+        anchors: &[
+            "getconnection(",
+            "mysqli(",
+            "mysqli_connect(",
+            "mysql_connect(",
+            "mysql.connect(",
+            "pdo(",
+            "sequelize(",
+            "ldap_bind(",
+        ],
+        find: varied!(
+            r#"(?i)^[.a-z_]+\(\s*[^,()\n]{1,200},\s*["'][^"'\n]{1,80}["'],\s*["']([^"'\s]{5,})["']"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in a call",
+        anchors: &[
+            "password_hash(",
+            "hashpw(",
+            "bcrypt.hash",
+            "bcrypt.compare",
+            "crypt.crypt(",
+            "make_password(",
+        ],
+        find: varied!(r#"(?i)^[.a-z_]+\(\s*(?:[A-Za-z0-9_.$]{1,40},\s*)?b?["']([^"'\s]{5,})["']"#),
+    },
+    SecretShape {
+        kind: "signing-key",
+        description: "a signing key",
+        anchors: &[
+            "jwt.sign(",
+            "jwt.verify(",
+            "jwt.encode(",
+            "jwt.decode(",
+            "createhmac(",
+            "hmac.new(",
+            "cookieparser(",
+        ],
+        find: varied!(
+            r#"(?i)^(?:(?:cookieparser|hmac\.new)\(\s*|(?:jwt\.[a-z]+|createhmac)\([^\n]{1,160}?,\s*)b?["']([^"'\s]{12,})["']"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password on a command line",
+        anchors: &[
+            "mysqladmin ",
+            "mc alias set ",
+            "openssl passwd ",
+            "mkpasswd ",
+            "hash-password ",
+            "encrypt_string ",
+            "cargo login ",
+        ],
+        find: varied!(
+            r#"^(?:mysqladmin [^\n|;&]{0,100}?\bpassword|mc alias set \S+ \S+ \S+|openssl passwd(?: -salt \S+| -\S+)*|mkpasswd(?: -[mSR] \S+| -\S+)*|hash-password --plaintext|encrypt_string|cargo login) ['"]?([^\s'"$<-][^\s'"]{4,})"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a parameter of AWS",
+        anchors: &["put-parameter "],
+        find: varied!(
+            r#"^put-parameter (?:[^|;&]{0,300}?SecureString[^|;&]{0,200}?--value[ =]['"]?([^\s'"$]{5,})|[^|;&]{0,300}?--value[ =]['"]?([^\s'"$]{5,})[^|;&]{0,200}?SecureString)"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a default of a Terraform variable",
+        anchors: &["variable \""],
+        find: varied!(
+            r#"(?i)^variable "[^"\n]*(?:passw|secret|token|api_?key)[^"\n]*"\s*\{[^{}]{0,300}?\bdefault\s*=\s*"([^"\s$]{8,})""#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a Redis password",
+        anchors: &["setuser ", "user default "],
+        find: varied!(r#"(?i)^(?:setuser \S+|user default) (?:\S+ ){0,8}?>([^\s"'\\]{5,})"#),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password of a data source",
+        anchors: &["@tcp(", "@unix("],
+        find: ShapeFinder::One(data_source),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password on standard input",
+        anchors: &["<<<"],
+        find: ShapeFinder::One(here_string),
+    },
 ];
 
 impl SecretShape {
@@ -534,6 +667,16 @@ impl SecretShape {
         match &self.find {
             ShapeFinder::One(find) => find(text, at).into_iter().for_each(found),
             ShapeFinder::Several(find) => find(text, at, found),
+            ShapeFinder::Varied(regex) => {
+                let secret = regex
+                    .captures(near(text, at.start))
+                    .and_then(|found| found.iter().skip(1).flatten().next());
+                let secret = secret.filter(|secret| is_varied_password(secret.as_str()));
+                secret
+                    .map(|secret| at.start + secret.start()..at.start + secret.end())
+                    .into_iter()
+                    .for_each(found);
+            }
             ShapeFinder::Word(alphabet, regex) => {
                 self.word(text, at, *alphabet, regex).into_iter().for_each(found)
             }
@@ -951,14 +1094,27 @@ fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
 }
 
 /// Finds a piped password: `echo … | sudo -S`, `echo … | docker login --password-stdin`, `echo user:… |
-/// chpasswd`.
+/// chpasswd`; or one that is written to a file: `echo … > /run/secrets/db`.
 fn piped(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static PIPE: LazyLock<Regex> = LazyLock::new(|| {
         regex(
-            r#"^(?:-n\s+|-e\s+|['"]?(?:%s(?:\\n)?)+['"]?\s+)*['"]?([^\s'"|]{5,})['"]?(?:\s+['"]?[^\s'"|]+['"]?)?\s*\|\s*(?:sudo (?:-\S+ )*-S|su |(?:sudo )?passwd|sshpass |(?:sudo )?chpasswd|[^\n|]{0,120}?(?:--password-stdin|--passphrase-fd|--pass-stdin|--with-token|docker secret create|-S\b))"#,
+            r#"^(?:-n\s+|-e\s+|['"]?(?:%s(?:\\n)?)+['"]?\s+)*['"]?([^\s'"|]{5,})['"]?(?:\s+['"]?[^\s'"|]+['"]?)?\s*\|\s*(?:sudo (?:-\S+ )*-S|su |kinit |(?:sudo )?passwd|sshpass |(?:sudo )?chpasswd|[^\n|]{0,120}?(?:--password-stdin|--passphrase-fd|--pass-stdin|--with-token|docker secret create|-S\b))"#,
         )
     });
-    let value = PIPE.captures(near(text, at.end))?;
+    // Other texts are encoded or written as well, so the value decides.
+    static WRITTEN: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r#"^(?:-n\s+)?['"]?(?:[A-Za-z0-9_.@-]{2,40}:([^\s'"|]{5,})['"]?\s*\|\s*base64|([^\s'"|>]{8,})['"]?\s*>\s*[^\s|;&]*(?:passw|/secrets/|[_.]pass\b))"#,
+        )
+    });
+    let rest = near(text, at.end);
+    if let Some(written) = WRITTEN.captures(rest)
+        && let Some(secret) = written.get(1).or_else(|| written.get(2))
+        && is_varied_password(secret.as_str())
+    {
+        return Some(at.end + secret.start()..at.end + secret.end());
+    }
+    let value = PIPE.captures(rest)?;
     let secret = value.get(1)?;
     let range = at.end + secret.start()..at.end + secret.end();
     let range = match secret.as_str().split_once(':') {
@@ -966,6 +1122,43 @@ fn piped(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         _ => range,
     };
     heuristics::is_password(&text[range.clone()]).then_some(range)
+}
+
+/// Returns whether a value that may be a word of code or prose is a password or a key.
+fn is_varied_password(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    (heuristics::is_varied(value) || heuristics::is_random(bytes) || heuristics::is_scrambled(bytes))
+        && heuristics::is_password(value)
+        && !heuristics::is_fixture(value)
+        && !heuristics::is_placeholder_value(value)
+}
+
+/// Finds the password in a data source name of Go: `user:password@tcp(host:3306)/database`.
+fn data_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    let before = &text[text.floor_char_boundary(at.start.saturating_sub(120))..at.start];
+    let login = before.rsplit(|letter: char| letter.is_whitespace() || "\"'`=".contains(letter)).next()?;
+    let (_, password) = login.split_once(':')?;
+    heuristics::is_password(password).then(|| at.start - password.len()..at.start)
+}
+
+/// Finds a password in a here-string: `docker login --password-stdin <<< …`.
+fn here_string(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static VALUE: LazyLock<Regex> = LazyLock::new(|| regex(r#"^\s?['"]?([^\s'"]{5,})"#));
+    const READERS: &[&str] = &[
+        "password-stdin",
+        "with-token",
+        "passphrase-fd",
+        "secret put",
+        "secret create",
+        "passwd",
+        "kinit",
+        "sudo -S",
+    ];
+    let before = &text[text.floor_char_boundary(at.start.saturating_sub(160))..at.start];
+    let command = before.lines().next_back()?;
+    let value = VALUE.captures(near(text, at.end))?.get(1)?;
+    let is_read = READERS.iter().any(|reader| command.contains(reader));
+    (is_read && heuristics::is_password(value.as_str())).then(|| at.end + value.start()..at.end + value.end())
 }
 
 /// Finds a Kubernetes secret: `--from-literal=password=…`.
@@ -1086,7 +1279,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         for shape in &SHAPES {
-            if let ShapeFinder::Word(_, regex) = &shape.find {
+            if let ShapeFinder::Word(_, regex) | ShapeFinder::Varied(regex) = &shape.find {
                 assert!(regex.as_str().starts_with(['^', '(']), "{}", shape.kind);
             }
         }

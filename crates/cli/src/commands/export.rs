@@ -1,10 +1,11 @@
 mod all;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use threadline_app::{LineObserver, RedactionReport};
+use threadline_app::{App, DisplayRedaction, LineObserver, RedactionReport};
 use threadline_entry::Entry;
 use threadline_html::{
     ImageMode, PageBuilder, PageTheme, RawLine, RawLines, RenderOptions, Spool, write_page,
@@ -125,7 +126,9 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
             let loaded = cx.app.load(&file)?;
             let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
             let path = args.output.as_deref().unwrap_or("-".as_ref());
-            write_output(cx, path, |out| Ok(loaded.write_markdown(args.level.into(), out)?))?;
+            write_output(cx, path, |out| {
+                Ok(write_masked(&cx.app, out, |out| loaded.write_markdown(args.level.into(), out))?)
+            })?;
             print_object(
                 cx,
                 &file,
@@ -142,7 +145,7 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
             let loaded = cx.app.load(&file)?;
             let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
             let path = args.output.as_deref().unwrap_or("-".as_ref());
-            write_output(cx, path, |out| Ok(loaded.write_json(out)?))?;
+            write_output(cx, path, |out| Ok(write_masked(&cx.app, out, |out| loaded.write_json(out))?))?;
             print_object(
                 cx,
                 &file,
@@ -223,9 +226,9 @@ fn write_html(
     let filter = TranscriptFilter::up_to_level(level);
     // The raw lines are compressed while the log is read.
     let mut raw = if level == DetailLevel::Raw { RawLines::new(spool()) } else { RawLines::default() };
-    let mut observer = Packer(&mut raw);
     let shared = args.share.then(|| cx.for_sharing()).transpose()?;
     let app = shared.as_ref().unwrap_or(&*cx.app);
+    let mut observer = Packer { raw: &mut raw, redaction: app.config().redaction.as_deref() };
     let (read, options) = rayon::join(|| app.load_observed(file, &mut observer), || args.options(cx.theme()));
     let loaded = read?;
     let replaced = app.config().redaction.is_some().then(|| loaded.redacted.clone());
@@ -241,7 +244,9 @@ fn write_html(
     let unread = loaded.unread.iter().map(|error| app.redacted(&error.to_string()).into_owned()).collect();
     let end = TranscriptEnd { unread, ..TranscriptEnd::default() };
     let page = PageBuilder::new(&options, header.cwd.as_deref(), raw, spool());
-    write_page(page, (&header, end), parts, &filter, || FindingSummary::of(&family.main), out)?;
+    write_masked(app, out, |out| {
+        write_page(page, (&header, end), parts, &filter, || FindingSummary::of(&family.main), out)
+    })?;
     if !args.all {
         // Freeing a large session takes longer than exiting.
         std::mem::forget(loaded);
@@ -250,20 +255,76 @@ fn write_html(
 }
 
 /// Adds the lines of the log to the page while they are read.
-struct Packer<'a>(&'a mut RawLines);
+struct Packer<'a> {
+    raw: &'a mut RawLines,
+    redaction: Option<&'a DisplayRedaction>,
+}
 
 impl LineObserver for Packer<'_> {
     fn begin(&mut self, agent: Option<&str>) {
-        self.0.begin(agent.unwrap_or_default());
+        self.raw.begin(agent.unwrap_or_default());
     }
 
     fn line(&mut self, entry: &Entry) {
-        let (whole, range) = entry.shared_text();
-        self.0.add(RawLine { line_no: entry.at().line_no, source: whole, range });
+        let (mut source, mut range) = entry.shared_text();
+        if let Some(Cow::Owned(masked)) = self.redaction.map(|redaction| redaction.markup(entry.text())) {
+            range = 0..masked.len();
+            source = masked.into();
+        }
+        self.raw.add(RawLine { line_no: entry.at().line_no, source, range });
     }
 
     fn end_of_files(&mut self) {
-        self.0.close();
+        self.raw.close();
+    }
+}
+
+/// Writes an export, with tokens masked in each line if secrets are masked.
+///
+/// The log is masked when it is loaded, except for names of tools and models, which identify calls and prices.
+fn write_masked(
+    app: &App,
+    out: &mut dyn Write,
+    work: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let Some(redaction) = app.config().redaction.as_deref() else { return work(out) };
+    let mut lines = MaskedLines { redaction, rest: Vec::new(), out };
+    work(&mut lines)?;
+    let rest = std::mem::take(&mut lines.rest);
+    lines.write_lines(&rest)
+}
+
+/// Masks tokens in whole lines.
+struct MaskedLines<'a> {
+    redaction: &'a DisplayRedaction,
+    /// The beginning of a line that is not complete yet.
+    rest: Vec<u8>,
+    out: &'a mut dyn Write,
+}
+
+impl MaskedLines<'_> {
+    fn write_lines(&mut self, lines: &[u8]) -> io::Result<()> {
+        match std::str::from_utf8(lines) {
+            Ok(lines) => self.out.write_all(self.redaction.markup(lines).as_bytes()),
+            Err(_) => self.out.write_all(lines),
+        }
+    }
+}
+
+impl Write for MaskedLines<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend_from_slice(bytes);
+        if bytes.contains(&b'\n') {
+            let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+            let rest = self.rest.split_off(end);
+            let lines = std::mem::replace(&mut self.rest, rest);
+            self.write_lines(&lines)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

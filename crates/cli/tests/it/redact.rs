@@ -302,10 +302,14 @@ fn names_with_secrets_are_masked_in_every_command() {
         vec!["check", &a],
         vec!["search", "go"],
         vec!["search", "ok"],
+        vec!["export", "markdown", &a],
+        vec!["export", "json", &a],
+        vec!["export", "html", &a, "--output", "-"],
+        vec!["export", "html", &a, "--output", "-", "--share"],
     ];
     for command in &commands {
         for json in [false, true] {
-            if json && command.contains(&"--csv") {
+            if json && (command.contains(&"--csv") || command[0] == "export") {
                 continue;
             }
             let mut args = command.clone();

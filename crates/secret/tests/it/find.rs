@@ -181,3 +181,14 @@ fn random_letters_without_digits_are_found() {
         assert!(clean.starts_with(&format!("{start}[secret:")), "{clean}");
     }
 }
+
+#[test]
+fn tokens_in_markup_are_masked_and_images_are_not_changed() {
+    let rules = Rules::new();
+    let token = secrets(7).into_iter().find(|secret| secret.kind == "google-key").unwrap().secret;
+    let token = token.replace(['-', '_'], "x");
+    assert_eq!(rules.clean_tokens(&format!("<b>{token}</b>")), "<b>[secret:google-key]</b>");
+    let image =
+        format!("<img src=\"data:image/png;base64,{}/{token}/{}\">", "iVBO".repeat(99), "Rw0K".repeat(99));
+    assert_eq!(rules.clean_tokens(&image), image);
+}
