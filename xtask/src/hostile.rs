@@ -25,7 +25,7 @@ const MAX_TIME_RATIO: f64 = 2.4;
 const MAX_MEMORY_RATIO: f64 = 6.0;
 /// A larger ratio is measured again, more precisely.
 const CLEAR_TIME_RATIO: f64 = 2.2;
-/// The number of measurements then, of which the least counts, and the number of runs of each. The system
+/// The maximum number of measurements then, of which the least counts, and the number of runs of each. The system
 /// counts processor time in steps of 10 ms, which is too coarse for a single run.
 const PRECISE_ROUNDS: usize = 5;
 const RUNS_PER_ROUND: u32 = 4;
@@ -51,6 +51,43 @@ static SHAPES: &[HostileShape] = &[
     shape("one long line", 4_000_000, |n| result(&"x".repeat(n))),
     shape("one result of words", 800_000, |n| result(&"warp ".repeat(n))),
     shape("one result of short lines", 1_000_000, |n| result(&"abc\n".repeat(n))),
+    shape("one prompt of words", 800_000, |n| vec![user(0, None, json!("warp ".repeat(n)))]),
+    shape("one answer of an MCP tool", 800_000, |n| {
+        let mut lines = tool("mcp__loom__weave", json!({}));
+        lines[2]["message"]["content"][0]["content"] = words(&"warp ".repeat(n));
+        lines
+    }),
+    shape("one hook message", 800_000, |n| {
+        let attachment = json!({"type": "hook_success", "hookName": "Stop", "hookEvent": "Stop", "toolUseID": "t1",
+            "content": "warp ".repeat(n), "stdout": "", "stderr": "", "exitCode": 0});
+        let mut message = line(1, Some(0), "attachment", Value::Null);
+        message["attachment"] = attachment;
+        vec![user(0, None, json!("go")), message, reply(2, Some(1), 1, words("done"))]
+    }),
+    shape("a long model name", 4_000_000, |n| {
+        let mut lines = exchange("go");
+        lines[1]["message"]["model"] = json!("m".repeat(n));
+        lines
+    }),
+    shape("a long path", 4_000_000, |n| {
+        let path = format!("/loom/{}", "p".repeat(n));
+        let mut lines = tool("Write", json!({"file_path": path, "content": "a"}));
+        lines[2]["toolUseResult"] =
+            json!({"type": "create", "filePath": path, "content": "a", "structuredPatch": []});
+        lines
+    }),
+    shape("unknown keys in a message", 200_000, |n| {
+        let mut lines = exchange("go");
+        for idx in 0..n {
+            lines[1]["message"]["usage"][format!("k{idx}")] = json!(idx);
+        }
+        lines
+    }),
+    shape("names of found files", 600_000, |n| {
+        let mut lines = tool("Glob", json!({"pattern": "*"}));
+        lines[2]["toolUseResult"] = json!({"filenames": vec!["a"; n], "numFiles": n, "truncated": false});
+        lines
+    }),
     shape("newlines alone", 2_000_000, |n| result(&"\n".repeat(n))),
     shape("colours", 200_000, |n| result(&"\u{1b}[31ma\u{1b}[0m".repeat(n))),
     shape("headers of keys", 100_000, |n| result(&"-----BEGIN RSA PRIVATE KEY-----\n".repeat(n))),
@@ -376,12 +413,15 @@ fn cost(binary: &Path, args: &[&str], log: &Log, runs: u32) -> Cost {
 }
 
 /// Returns the time that a command takes for twice the log, in times of the log: of the least of several
-/// measurements, each the mean of several runs.
+/// measurements, each the mean of several runs. Ends as soon as the ratio is clearly within the limit.
 fn precise_ratio(binary: &Path, args: &[&str], [once, twice]: [&Log; 2]) -> f64 {
     let mut least = [Duration::MAX; 2];
     for _ in 0..PRECISE_ROUNDS {
         for (least, log) in least.iter_mut().zip([once, twice]) {
             *least = cost(binary, args, log, RUNS_PER_ROUND).time.min(*least);
+        }
+        if ratio(least[0], least[1]) <= CLEAR_TIME_RATIO {
+            break;
         }
     }
     ratio(least[0], least[1])

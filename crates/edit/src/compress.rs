@@ -290,7 +290,9 @@ impl<'s> Compression<'s> {
             return text;
         }
         let goes_on = if segment.is_first { "" } else { " continued=\"true\"" };
-        format!("<turn number=\"{}\"{goes_on}>\n{text}</turn>\n", segment.turn)
+        // `format!` would reserve twice the length of a long text.
+        let start = format!("<turn number=\"{}\"{goes_on}>\n", segment.turn);
+        [&*start, &text, "</turn>\n"].concat()
     }
 
     /// Writes the final state: changed files and open tasks.

@@ -4,7 +4,6 @@
 //! eight bytes each, so that lenses need not scan the line again.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::ops::Range;
 
 use memchr::memrchr;
@@ -155,9 +154,12 @@ impl<'a> LineIndex<'a> {
     pub(crate) fn duplicate_key(self, text: LineText<'a>) -> Option<Cow<'a, str>> {
         let top = self.top(text);
         if top.fields.len() > MANY_FIELDS {
-            let mut names = HashSet::with_capacity(top.fields.len());
-            let keys = top.fields.iter().filter_map(|field| top.key(field));
-            return keys.map(|key| key.name()).find(|name| !names.insert(name.clone()));
+            // Sorted positions take less memory than a set of names.
+            let name = |position: &u32| Some(top.key(top.fields.get(*position as usize)?)?.name());
+            let mut positions: Vec<u32> = (0..).zip(top.fields).map(|(position, _)| position).collect();
+            positions.sort_unstable_by(|a, b| name(a).cmp(&name(b)).then(a.cmp(b)));
+            let repeated = positions.windows(2).filter(|pair| name(&pair[0]) == name(&pair[1]));
+            return name(repeated.map(|pair| &pair[1]).min()?);
         }
         let mut seen = [0u64; 16];
         for (i, field) in top.fields.iter().enumerate() {
@@ -178,7 +180,7 @@ impl<'a> LineIndex<'a> {
     }
 }
 
-/// Of more keys than this, each is looked up in a set.
+/// More keys than this are sorted.
 const MANY_FIELDS: usize = 128;
 
 /// A number below 1024 that is the same for equal keys, and mostly another for others.

@@ -326,7 +326,7 @@ impl<'f> TranscriptWriter<'f> {
             }
             "fallback" => {
                 let model = |json: Option<Json<'_>>| {
-                    let name = json.and_then(|json| json.as_str().or_else(|| json.get("model")?.as_str()));
+                    let name = json.and_then(|json| json.as_name().or_else(|| json.get("model")?.as_name()));
                     short_model(&name.unwrap_or_default()).to_owned()
                 };
                 let text = format!("{} → {}", model(block.from()), model(block.to()));
