@@ -124,15 +124,10 @@ pub(crate) fn add_time(out: &mut Markup, at: i64, shown: &str, zone: &TimeZone) 
         .lit("</time>");
 }
 
-/// Returns text on one line, with whitespace collapsed.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Returns text on one line, escaped for Markdown.
 pub(crate) fn markdown(text: &str) -> String {
     let mut out = String::new();
-    for ch in one_line(text).chars() {
+    for ch in threadline_view::humanize::one_line(text).chars() {
         if matches!(ch, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '!' | '&') {
             out.push('\\');
         }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use threadline_app::{App, AppError, ProjectScope, SessionCache, SessionFile, SessionSummary, split_anchor};
 use threadline_entry::Millis;
 use threadline_view::humanize::minute;
+pub(crate) use threadline_view::humanize::one_line;
 use threadline_view::visible;
 
 use crate::error::HistoryError;
@@ -129,9 +130,4 @@ impl History {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-}
-
-/// Returns the text on one line.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -12,7 +12,7 @@ use threadline_entry::lens::{SmallResult, ToolUseResult};
 use threadline_entry::{Json, JsonKey, JsonKind};
 
 use crate::diff::Hunk;
-use crate::humanize::{bytes, duration, plural};
+use crate::humanize::{bytes, duration, joined, plural};
 
 /// The input and result of a call, by kind of tool. The raw result text is kept in the
 /// [`CallView`](crate::CallView).
@@ -404,14 +404,12 @@ pub(crate) fn first_line(text: &str) -> &str {
 }
 
 /// Returns the text of a string, or of a list of strings and text blocks.
-pub(crate) fn text_of(json: Json<'_>) -> String {
+pub(crate) fn text_of<'a>(json: Json<'a>) -> String {
     match json.kind() {
         JsonKind::String => json.as_str().unwrap_or_default().into_owned(),
         _ => {
-            let text =
-                |block: Json<'_>| Some(block.as_str().or_else(|| block.get("text")?.as_str())?.into_owned());
-            let texts = json.items().filter_map(text);
-            texts.collect::<Vec<_>>().join("\n")
+            let text = |block: Json<'a>| block.as_str().or_else(|| block.get("text")?.as_str());
+            joined(json.items().filter_map(text), "\n")
         }
     }
 }

@@ -1,8 +1,31 @@
-//! Formats counts, sizes, times and durations for people.
+//! Formats texts, counts, sizes, times and durations for people.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use threadline_entry::Millis;
+
+/// Returns a text on one line, with each run of white space replaced by one space.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    append_joined(&mut line, text.split_whitespace(), " ");
+    line
+}
+
+/// Joins texts. Keeps none of them, since a log may have very many.
+pub(crate) fn joined<T: AsRef<str>>(texts: impl IntoIterator<Item = T>, separator: &str) -> String {
+    let mut out = String::new();
+    append_joined(&mut out, texts, separator);
+    out
+}
+
+fn append_joined<T: AsRef<str>>(out: &mut String, texts: impl IntoIterator<Item = T>, separator: &str) {
+    for (n, text) in texts.into_iter().enumerate() {
+        if n > 0 {
+            out.push_str(separator);
+        }
+        out.push_str(text.as_ref());
+    }
+}
 
 /// Formats a number with thousands separators: `12,345`.
 pub fn count(number: u64) -> String {
@@ -109,6 +132,15 @@ pub fn short_id(id: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_joined_and_put_on_one_line() {
+        for (text, line) in [("", ""), (" \n\t", ""), ("a", "a"), (" a \n\n b\tc\u{3000}d ", "a b c d")] {
+            assert_eq!(one_line(text), line, "{text:?}");
+        }
+        assert_eq!(joined(Vec::<&str>::new(), ", "), "");
+        assert_eq!(joined(["", "a", ""], ", "), ", a, ");
+    }
 
     #[test]
     fn times_and_ids_are_short() {

@@ -9,6 +9,7 @@ use threadline_session::{InputKind, ToolOutcome};
 use crate::card::{ToolCard, first_line};
 use crate::diff::{DiffChange, Hunk};
 use crate::filter::{DetailLevel, TranscriptFilter};
+use crate::humanize::one_line;
 use crate::name::{input_name, outcome_name};
 use crate::program_output::strip_colours;
 use crate::transcript::{
@@ -425,10 +426,6 @@ fn code(text: &str) -> String {
     let longest = text.split(|ch| ch != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest + 1);
     if longest > 0 { format!("{ticks} {text} {ticks}") } else { format!("{ticks}{text}{ticks}") }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

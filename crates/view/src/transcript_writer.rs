@@ -24,6 +24,7 @@ pub(crate) use self::line::strip_tags;
 use self::line::{compaction_body, file_of, progress, queue_body, system_body};
 pub(crate) use self::notice::notices;
 pub(crate) use self::turn::demote_early_command;
+use crate::humanize::joined;
 use crate::name::short_model;
 use crate::outline::outline;
 use crate::spending::Spending;
@@ -344,10 +345,7 @@ impl<'f> TranscriptWriter<'f> {
                 let part = |page: Json<'_>, key: &str| Some(page.get(key)?.as_str()?.into_owned());
                 let pages =
                     found.filter_map(|page| Some(format!("{} {}", part(page, "title")?, part(page, "url")?)));
-                ItemBody::Event {
-                    label: "search results".to_owned(),
-                    text: pages.collect::<Vec<_>>().join("\n"),
-                }
+                ItemBody::Event { label: "search results".to_owned(), text: joined(pages, "\n") }
             }
             kind => {
                 let raw = block.object().json().raw();

@@ -294,7 +294,11 @@ fn write_masked(
     lines.write_lines(&rest)
 }
 
-/// Masks tokens in whole lines.
+/// The length from which a line is masked in parts, and the length within which a part ends after a word.
+const LONG_LINE: usize = 1 << 20;
+const LONG_WORD: usize = 1 << 13;
+
+/// Masks tokens in whole lines. A long line is masked in parts, since a page may have lines of megabytes.
 struct MaskedLines<'a> {
     redaction: &'a DisplayRedaction,
     /// The beginning of a line that is not complete yet.
@@ -303,6 +307,23 @@ struct MaskedLines<'a> {
 }
 
 impl MaskedLines<'_> {
+    /// Returns the length of the beginning of the buffer that can be masked: it contains no part of a token.
+    fn maskable_length(&self) -> usize {
+        if let Some(newline) = memchr::memrchr(b'\n', &self.rest) {
+            return newline + 1;
+        }
+        if self.rest.len() < LONG_LINE {
+            return 0;
+        }
+        let start = self.rest.len() - LONG_WORD;
+        let is_between_words = |byte: &u8| byte.is_ascii_whitespace() || b"<>\"'(),;".contains(byte);
+        match self.rest[start..].iter().rposition(is_between_words) {
+            Some(at) => start + at + 1,
+            // No token is that long. A character that is written in several bytes is not split.
+            None => self.rest[..start].iter().rposition(|byte| byte.is_ascii()).map_or(0, |at| at + 1),
+        }
+    }
+
     fn write_lines(&mut self, lines: &[u8]) -> io::Result<()> {
         match std::str::from_utf8(lines) {
             Ok(lines) => self.out.write_all(self.redaction.markup(lines).as_bytes()),
@@ -313,12 +334,14 @@ impl MaskedLines<'_> {
 
 impl Write for MaskedLines<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.rest.extend_from_slice(bytes);
-        if bytes.contains(&b'\n') {
-            let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-            let rest = self.rest.split_off(end);
-            let lines = std::mem::replace(&mut self.rest, rest);
-            self.write_lines(&lines)?;
+        // A part at a time, so that the buffer stays short.
+        for part in bytes.chunks(LONG_LINE) {
+            self.rest.extend_from_slice(part);
+            if self.rest.len() >= LONG_LINE || memchr::memchr(b'\n', part).is_some() {
+                let rest = self.rest.split_off(self.maskable_length());
+                let lines = std::mem::replace(&mut self.rest, rest);
+                self.write_lines(&lines)?;
+            }
         }
         Ok(bytes.len())
     }
@@ -377,4 +400,32 @@ fn write_file(path: &Path, work: WriteExport<'_>) -> Result<(), CommandError> {
     let file = out.into_inner().map_err(|error| could_not(error.into_error()))?;
     file.persist(path).map_err(|error| could_not(error.error))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_masked_in_long_lines_however_they_are_written() {
+        let redaction = DisplayRedaction::new(threadline_secret::Rules::default());
+        // Split, so that no scanner takes this file for one with a token.
+        let token = ["ghp_", "0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX"].concat();
+        let image = "iVBORw0KGgoAAAANSUhEUgAA".repeat(100_000);
+        let text =
+            format!("{} {token} {} <{image}>é\n{token}", "weft ".repeat(300_000), "é ".repeat(500_000));
+        for step in [1_000, 65_536, text.len()] {
+            let mut out = Vec::new();
+            let mut lines = MaskedLines { redaction: &redaction, rest: Vec::new(), out: &mut out };
+            for part in text.as_bytes().chunks(step) {
+                lines.write_all(part).unwrap();
+                assert!(lines.rest.len() <= 2 * LONG_LINE);
+            }
+            let rest = std::mem::take(&mut lines.rest);
+            lines.write_lines(&rest).unwrap();
+            let out = String::from_utf8(out).unwrap();
+            assert_eq!(out, redaction.markup(&text), "{step}");
+            assert!(!out.contains(&token) && out.contains(&image));
+        }
+    }
 }

@@ -191,7 +191,16 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     if most == 0 {
         return String::new();
     }
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > most {
+            break;
+        }
+    }
     cut(&line, most).into_owned()
 }
 

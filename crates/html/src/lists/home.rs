@@ -409,7 +409,7 @@ pub fn home_markdown(page: &HomePage<'_>) -> String {
     let mut last = None;
     for card in &page.chosen.cards {
         if last != Some(&card.project) {
-            let _ = write!(out, "\n## {}\n\n", text_format::one_line(&card.project));
+            let _ = write!(out, "\n## {}\n\n", humanize::one_line(&card.project));
             last = Some(&card.project);
         }
         let title = text_format::markdown(&text_format::excerpt(&card.title, 180));

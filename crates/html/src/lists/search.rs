@@ -329,7 +329,7 @@ fn add_gap(out: &mut Markup, gap: &str) {
         out.text(gap);
         return;
     }
-    let words = gap.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = humanize::one_line(gap);
     let space = |is_space: bool| if is_space { " " } else { "" };
     out.lit(space(gap.starts_with(char::is_whitespace)));
     match words.chars().nth(GAP) {

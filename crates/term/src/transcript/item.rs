@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use threadline_view::humanize::{count, duration, plural};
+use threadline_view::humanize::{self, count, duration, plural};
 use threadline_view::{
     CallView, DetailLevel, InputKind, ItemBody, ToolCard, ToolOutcome, TranscriptItem, input_name, short_tool,
 };
@@ -341,13 +341,7 @@ fn beginning(text: &str) -> String {
 }
 
 pub(super) fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for (n, word) in text.split_whitespace().enumerate() {
-        if n > 0 {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
+    let line = humanize::one_line(text);
     match visible(&line) {
         Cow::Owned(visible) => visible,
         Cow::Borrowed(_) => line,

@@ -7,6 +7,7 @@ use threadline_entry::Json;
 use threadline_entry::lens::{FromJson, List, TaskItem, TaskResult, TaskUpdateResult, TodoWriteResult};
 
 use super::{CallSummary, CardInput, Todo, ToolCard};
+use crate::humanize::joined;
 
 /// The number of items of a list that are shown. What is kept of each is longer than in the log.
 const MAX_TODOS: usize = 1_000;
@@ -176,6 +177,6 @@ impl CardInput<'_> {
     fn tasks_in(&self, key: &str) -> String {
         let list = self.input.and_then(|input| input.get(key));
         let ids = list.into_iter().flat_map(Json::items).filter_map(|id| Some(format!("#{}", id.as_str()?)));
-        ids.collect::<Vec<_>>().join(" ")
+        joined(ids, " ")
     }
 }

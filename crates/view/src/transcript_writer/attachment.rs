@@ -9,7 +9,7 @@ use threadline_session::{EntryIndex, InputKind, Session};
 use super::line::{file_of, strip_tags};
 use super::relative_to;
 use crate::card::text_of;
-use crate::humanize::{bytes, plural};
+use crate::humanize::{bytes, joined, plural};
 use crate::transcript::{ATTACHED, ItemBody};
 
 /// Returns the content of an `attachment` line.
@@ -80,8 +80,7 @@ pub(super) fn attachment_body(session: &Session, entry_idx: EntryIndex) -> Optio
         }
         "instructions" => {
             let files = body.files().into_iter().flat_map(|files| files.iter());
-            let names = files.filter_map(|file| file.path()).collect::<Vec<_>>();
-            ("memory", names.join(", "))
+            ("memory", joined(files.filter_map(|file| file.path()), ", "))
         }
         // These contain only the signature settings, or nothing.
         "session_context" | "remote_session_change" => return None,
@@ -101,9 +100,8 @@ fn any_text(line: AttachmentLine<'_>, body: AttachmentBody<'_>) -> String {
     let sent = || {
         let texts =
             line.rendered().into_iter().flat_map(|texts| texts.iter()).filter_map(|text| text.content());
-        let texts: Vec<String> =
-            texts.map(|text| strip_tags(InputKind::Meta, text.text().into_owned())).collect();
-        Some(texts.join("\n")).filter(|text| !text.trim().is_empty())
+        let texts = texts.map(|text| strip_tags(InputKind::Meta, text.text().into_owned()));
+        Some(joined(texts, "\n")).filter(|text| !text.trim().is_empty())
     };
     own.or_else(sent).unwrap_or_else(|| {
         let is_id = |key: &str| key == "type" || key.to_lowercase().ends_with("id");
@@ -112,7 +110,7 @@ fn any_text(line: AttachmentLine<'_>, body: AttachmentBody<'_>) -> String {
             let value = value.as_str().unwrap_or_else(|| value.raw().into());
             format!("{}: {value}", key.name())
         };
-        fields.map(field).collect::<Vec<_>>().join(", ")
+        joined(fields.map(field), ", ")
     })
 }
 
@@ -181,9 +179,10 @@ fn delta(added: Option<Json<'_>>, removed: Option<Json<'_>>) -> String {
 /// Joins the first few names of a list.
 fn names(list: Option<Json<'_>>) -> String {
     const FEW: usize = 8;
-    let all: Vec<_> =
-        list.filter(|list| list.kind() == JsonKind::Array).into_iter().flat_map(Json::items).collect();
-    let few: Vec<_> = all.iter().take(FEW).filter_map(|name| name.as_str()).collect();
-    let more = all.len().saturating_sub(FEW);
-    if more > 0 { format!("{} and {more} more", few.join(", ")) } else { few.join(", ") }
+    let mut all = list.filter(|list| list.kind() == JsonKind::Array).into_iter().flat_map(Json::items);
+    let few = joined(all.by_ref().take(FEW).filter_map(Json::as_str), ", ");
+    match all.count() {
+        0 => few,
+        more => format!("{few} and {more} more"),
+    }
 }

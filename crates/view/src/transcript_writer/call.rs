@@ -7,6 +7,7 @@ use threadline_session::{CallIndex, EntryIndex, ToolCall, ToolOutcome};
 use super::TranscriptWriter;
 use super::line::file_of;
 use crate::card::{CardInput, ToolCard, starts_agents, untagged_error};
+use crate::humanize::joined;
 use crate::transcript::{AgentView, CallInput, CallView, MAX_SUBJECT};
 
 impl<'f> TranscriptWriter<'f> {
@@ -153,7 +154,7 @@ fn resources(content: Option<Content<'_>>) -> String {
     };
     let blocks = content.into_iter().flat_map(|content| content.blocks());
     let given = blocks.filter(|block| block.is("resource") || block.is("resource_link"));
-    given.filter_map(resource_text).collect::<Vec<_>>().join("\n")
+    joined(given.filter_map(resource_text), "\n")
 }
 
 /// Returns a path relative to the working directory, if it is inside it.
