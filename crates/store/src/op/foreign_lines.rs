@@ -77,6 +77,13 @@ impl Executor<'_> {
         write_at_end(self.fs, new, added, !is_complete).map(drop).map_err(|failed| failed.error)
     }
 
+    /// Whether the file at `path` has all lines of `part`.
+    pub(super) fn has_lines_of(&self, path: &Path, part: &Path) -> io::Result<bool> {
+        let (_, present) = read_lines_from(&mut self.fs.open(path)?, 0)?;
+        let (_, lines) = read_lines_from(&mut self.fs.open(part)?, 0)?;
+        Ok(missing_lines(&lines, &present).is_empty())
+    }
+
     /// Appends the lines of `old` that are missing in `successor`; in both files only the lines after the
     /// given offsets are compared. Returns the offset up to which `old` was copied.
     pub(super) fn append_missing_lines(

@@ -23,7 +23,8 @@ enum OwnContent {
     Lines(u64),
     /// Exactly this content.
     Whole(Option<FileDigest>),
-    Unknown,
+    /// Nothing but lines of the file from which the lines of the operation are removed.
+    Copied,
 }
 
 impl Executor<'_> {
@@ -297,7 +298,8 @@ impl Executor<'_> {
                 true
             }
             OwnContent::Whole(digest) => FileDigest::read(exchanged)? == digest,
-            OwnContent::Lines(_) | OwnContent::Unknown => false,
+            OwnContent::Copied if self.fs.metadata(path)?.is_some() => self.has_lines_of(path, exchanged)?,
+            OwnContent::Lines(_) | OwnContent::Copied => false,
         };
         if is_own { Ok(self.fs.remove_file(exchanged)?) } else { self.keep_foreign_file(i, exchanged) }
     }
@@ -318,19 +320,16 @@ impl Executor<'_> {
         let displaced = self.displaced_path(path, i, Slot::Version(to.opposite()));
         let recreated = self.displaced_path(path, i, Slot::Recreated(to));
         let own = match version_file(file, to) {
-            _ if file.action == FileAction::Append => OwnContent::Unknown,
+            _ if file.action == FileAction::Append => OwnContent::Copied,
             Some(version) if file.grows => OwnContent::Lines(version.length()),
             version => OwnContent::Whole(version.and_then(|version| version.digest)),
         };
         if self.fs.metadata(&exchanged)?.is_some() {
-            if self.is_one_file(&exchanged, &staged)? && file.action != FileAction::Append {
+            if self.is_one_file(&exchanged, &staged)? {
                 // Before the exchange, or after it was reverted.
                 self.remove_exchanged(i, &exchanged, path, own)?;
-            } else if self.is_one_file(&exchanged, &staged)?
-                || self.is_one_file(&exchanged, &displaced)?
-                || self.is_one_file(&exchanged, &recreated)?
-            {
-                // Before and after the exchange.
+            } else if self.is_one_file(&exchanged, &displaced)? || self.is_one_file(&exchanged, &recreated)? {
+                // After the exchange.
                 self.fs.remove_file(&exchanged)?;
             } else if self.is_one_file(&staged, path)? {
                 // After the exchange with the file of another program.

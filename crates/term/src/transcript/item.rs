@@ -131,7 +131,8 @@ impl TermWriter<'_> {
                 }
             }
             ItemBody::Event { label, text } => {
-                let text = format!("· {}  {}", visible(label), visible(text).trim());
+                // `format!` would reserve twice the length of a long text.
+                let text = ["· ", &*visible(label), "  ", visible(text).trim()].concat();
                 let (page, mut line_indent) = (self.page, indent);
                 page.wrap_each(text.trim_end(), indent + 2, |line| {
                     self.line(line_indent, Some(TextLabel::Dim), line);

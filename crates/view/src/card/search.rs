@@ -8,21 +8,35 @@ use threadline_entry::lens::{
 };
 
 use super::{CallSummary, CardInput, ToolCard};
-use crate::humanize::plural;
+use crate::humanize::{joined, plural};
 use crate::transcript_writer::relative_to;
 
-/// The maximum number of files or tools that a card lists. Claude Code returns at most a few hundred.
+/// The maximum number of files, links or tools that a card lists. Claude Code returns at most a few hundred.
 const MAX_LISTED: usize = 10_000;
 
-/// Returns the names that a card lists, and the number of all names.
-fn first_names(mut names: impl Iterator<Item = String>) -> (Vec<String>, u64) {
-    let mut listed: Vec<String> = names.by_ref().take(MAX_LISTED).collect();
-    let n_more = names.count();
+/// Returns the items that a card lists, and the number of all items. `more` makes an item of the number of
+/// those that are left out.
+fn first_items<T>(mut items: impl Iterator<Item = T>, more: impl Fn(String) -> T) -> (Vec<T>, u64) {
+    let mut listed: Vec<T> = items.by_ref().take(MAX_LISTED).collect();
+    let n_more = items.count();
     let n_all = (listed.len() + n_more) as u64;
     if n_more > 0 {
-        listed.push(format!("… {n_more} more"));
+        listed.push(more(format!("… {n_more} more")));
     }
     (listed, n_all)
+}
+
+fn first_names(names: impl Iterator<Item = String>) -> (Vec<String>, u64) {
+    first_items(names, |more| more)
+}
+
+fn first_links(links: impl Iterator<Item = (String, String)>) -> (Vec<(String, String)>, u64) {
+    first_items(links, |more| (more, String::new()))
+}
+
+/// Returns the links in a line of the result of a web search.
+fn links_in(line: &str) -> Option<Json<'_>> {
+    line.strip_prefix("Links: ").and_then(Json::parse)
 }
 
 impl CardInput<'_> {
@@ -153,27 +167,21 @@ impl CardInput<'_> {
             // Very many empty ones would take far more memory than in the log.
             (!title.is_empty() || !url.is_empty()).then_some((title, url))
         };
-        let (mut links, mut texts) = (Vec::new(), Vec::new());
-        for result in results.into_iter().flat_map(|results| results.items()) {
-            let text = result.as_str().map(|text| text.trim().to_owned());
-            texts.extend(text.filter(|text| !text.is_empty()));
-            links.extend(result.get("content").into_iter().flat_map(Json::items).filter_map(link));
-        }
-        if links.is_empty() && texts.is_empty() && !self.failed {
+        let results = || results.into_iter().flat_map(|results| results.items());
+        let texts = results().filter_map(|result| Some(result.as_str()?.trim().to_owned()));
+        let mut text = joined(texts.filter(|text| !text.is_empty()), "\n\n");
+        let found =
+            results().filter_map(|result| result.get("content")).flat_map(Json::items).filter_map(link);
+        let (mut links, mut n_links) = first_links(found);
+        if links.is_empty() && text.is_empty() && !self.failed {
             // The result text contains the same data in lines, some of which list the links.
-            for line in self.text.lines().filter(|line| !line.starts_with("Web search results for query: ")) {
-                match line.strip_prefix("Links: ").and_then(Json::parse) {
-                    Some(listed) => links.extend(listed.items().filter_map(link)),
-                    None => texts.push(line.to_owned()),
-                }
-            }
-            texts = vec![texts.join("\n").trim().to_owned()];
+            let lines =
+                || self.text.lines().filter(|line| !line.starts_with("Web search results for query: "));
+            text = joined(lines().filter(|line| links_in(line).is_none()), "\n").trim().to_owned();
+            (links, n_links) =
+                first_links(lines().filter_map(links_in).flat_map(Json::items).filter_map(link));
         }
-        let gist = if self.failed { String::new() } else { plural(links.len() as u64, "result") };
-        CallSummary {
-            subject: query.clone(),
-            card: ToolCard::Links { query, links, text: texts.join("\n\n") },
-            gist,
-        }
+        let gist = if self.failed { String::new() } else { plural(n_links, "result") };
+        CallSummary { subject: query.clone(), card: ToolCard::Links { query, links, text }, gist }
     }
 }
