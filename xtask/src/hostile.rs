@@ -31,7 +31,8 @@ const PRECISE_ROUNDS: usize = 5;
 const RUNS_PER_ROUND: u32 = 4;
 /// Shorter times count as this much, since starting a process takes some of it.
 const MIN_TIME: Duration = Duration::from_millis(50);
-/// The small log has this part of the units.
+/// The small log has this part of the units. It is read several times, since the memory of a process that ends
+/// within milliseconds may be read too early.
 const SMALL: usize = 100;
 
 /// A shape of log, and how many units it is made of before it is doubled.
@@ -326,7 +327,8 @@ pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, report: 
         };
         let mut rows: Vec<(f64, f64, &str)> = Vec::new();
         for (name, args) in COMMANDS {
-            let [small, once, twice] = logs.each_ref().map(|log| cost(binary, args, log, 2));
+            let [small, once, twice] = [(&logs[0], 8), (&logs[1], 2), (&logs[2], 2)]
+                .map(|(log, runs)| cost(binary, args, log, runs));
             let mut time = ratio(once.time, twice.time);
             if time > CLEAR_TIME_RATIO {
                 time = precise_ratio(binary, args, [&logs[1], &logs[2]]);
