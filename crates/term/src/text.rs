@@ -192,12 +192,16 @@ impl TermText {
     }
 
     /// Wraps the text in a style.
-    pub(crate) fn styled(self, style: Style) -> Self {
+    pub(crate) fn styled(mut self, style: Style) -> Self {
         if self.text.is_empty() || style == Style::new() {
             return self;
         }
-        // `format!` would reserve twice the length of a long text.
-        Self { text: [&*style.to_string(), &self.text, &format!("{style:#}")].concat() }
+        // In place, since a text may have megabytes.
+        let (start, end) = (style.to_string(), format!("{style:#}"));
+        self.text.reserve_exact(start.len() + end.len());
+        self.text.insert_str(0, &start);
+        self.text.push_str(&end);
+        self
     }
 
     /// Makes the text a link. Does nothing if the URL contains control or other invisible characters.
