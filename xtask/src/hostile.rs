@@ -25,14 +25,14 @@ const MAX_TIME_RATIO: f64 = 2.4;
 const MAX_MEMORY_RATIO: f64 = 6.0;
 /// A larger ratio is measured again, more precisely.
 const CLEAR_TIME_RATIO: f64 = 2.2;
-/// The maximum number of measurements then, of which the least counts, and the number of runs of each. The system
-/// counts processor time in steps of 10 ms, which is too coarse for a single run.
+/// The maximum number of measurements then, of which the least counts, and the number of runs of each. The
+/// system counts processor time in steps of 10 ms, which is too coarse for a single run.
 const PRECISE_ROUNDS: usize = 5;
 const RUNS_PER_ROUND: u32 = 4;
 /// Shorter times count as this much, since starting a process takes some of it.
 const MIN_TIME: Duration = Duration::from_millis(50);
-/// The small log has this part of the units. It is read several times, since the memory of a process that ends
-/// within milliseconds may be read too early.
+/// The small log has this part of the units. It is read several times, since the memory of a process that
+/// ends within milliseconds may be read too early.
 const SMALL: usize = 100;
 
 /// A shape of log, and how many units it is made of before it is doubled.

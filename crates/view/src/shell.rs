@@ -9,9 +9,9 @@ use crate::visible::is_hidden;
 ///
 /// Text without special characters is returned unchanged. Control characters, which a shell's line editor
 /// would execute when the command is pasted, are written as `$'\x1b'`, which bash, zsh, ksh and busybox
-/// support. Nothing else is between these quotes, so a shell without them (dash, fish) reads another word, but
-/// runs no part of it. Single quotes, and backslashes before the end of a quoted part, are in double quotes,
-/// because fish reads `\'` between single quotes as a quote. PowerShell reads the plain and the single-quoted
+/// support. Nothing else is between these quotes, so a shell without them (dash, fish) reads another word,
+/// but runs no part of it. Single quotes, and backslashes before the end of a quoted part, are in double
+/// quotes, because fish reads `\'` between single quotes as a quote. PowerShell reads the plain and the single-quoted
 /// form as well, except for text with a single quote in it.
 pub fn shell_word(text: &str) -> Cow<'_, str> {
     let is_plain = |ch: char| ch.is_ascii_alphanumeric() || "/._-+:@%,=".contains(ch);
@@ -27,27 +27,23 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
     while !rest.is_empty() {
         let controls = rest.find(|ch| !is_control(ch)).unwrap_or(rest.len());
         let quoted = &rest[..rest.find(|ch| ch == '\'' || is_control(ch)).unwrap_or(rest.len())];
-        let length = match quoted.trim_end_matches('\\').len() {
-            _ if controls > 0 => {
-                word.push_str("$'");
-                for byte in rest[..controls].bytes() {
-                    let _ = write!(word, "\\x{byte:02x}");
-                }
-                word.push('\'');
-                controls
+        let before_backslashes = quoted.trim_end_matches('\\');
+        let length = if controls > 0 {
+            word.push_str("$'");
+            for byte in rest[..controls].bytes() {
+                let _ = write!(word, "\\x{byte:02x}");
             }
-            0 if quoted.is_empty() => {
-                word.push_str("\"'\"");
-                1
-            }
-            0 => {
-                let _ = write!(word, "\"{}\"", quoted.replace('\\', r"\\"));
-                quoted.len()
-            }
-            length => {
-                let _ = write!(word, "'{}'", &rest[..length]);
-                length
-            }
+            word.push('\'');
+            controls
+        } else if quoted.is_empty() {
+            word.push_str("\"'\"");
+            1
+        } else if before_backslashes.is_empty() {
+            let _ = write!(word, "\"{}\"", quoted.replace('\\', r"\\"));
+            quoted.len()
+        } else {
+            let _ = write!(word, "'{before_backslashes}'");
+            before_backslashes.len()
         };
         rest = &rest[length..];
     }

@@ -281,7 +281,8 @@ impl LineObserver for Packer<'_> {
 
 /// Writes an export, with tokens masked in each line if secrets are masked.
 ///
-/// The log is masked when it is loaded, except for names of tools and models, which identify calls and prices.
+/// The log is masked when it is loaded, except for names of tools and models, which identify calls and
+/// prices.
 fn write_masked(
     app: &App,
     out: &mut dyn Write,
@@ -325,10 +326,8 @@ impl MaskedLines<'_> {
     }
 
     fn write_lines(&mut self, lines: &[u8]) -> io::Result<()> {
-        match std::str::from_utf8(lines) {
-            Ok(lines) => self.out.write_all(self.redaction.markup(lines).as_bytes()),
-            Err(_) => self.out.write_all(lines),
-        }
+        let lines = String::from_utf8_lossy(lines);
+        self.out.write_all(self.redaction.markup(&lines).as_bytes())
     }
 }
 

@@ -156,7 +156,8 @@ impl<'a> FromJson<'a> for Cow<'a, str> {
     }
 }
 
-/// The name of something, an id or a path: a string of at most [`MAX_NAME`] bytes. A longer one counts as missing.
+/// The name of something, an id or a path: a string of at most [`MAX_NAME`] bytes. A longer one counts as
+/// missing.
 #[derive(Clone, Debug)]
 pub struct Name<'a>(Cow<'a, str>);
 

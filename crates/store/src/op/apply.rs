@@ -62,8 +62,8 @@ impl Operations {
     /// # Errors
     ///
     /// If a step fails, the steps before it are undone and the receipt is removed ([`OpError::NotDone`]),
-    /// unless it contains a file that another program has open or has written to. If that fails too, the receipt stays and can be
-    /// undone or redone ([`OpError::Stopped`]).
+    /// unless it contains a file that another program has open or has written to. If that fails too, the
+    /// receipt stays and can be undone or redone ([`OpError::Stopped`]).
     pub fn apply(&self, operation: NewOperation, steps: Vec<Step<'_>>) -> Result<Receipt, OpError> {
         for step in &steps {
             step.check_paths()?;
@@ -243,7 +243,8 @@ impl Operations {
         }
         executor.set_times(receipt, Version::Before)?;
         if executor.has_open_backup(receipt)? || executor.has_foreign_file()? {
-            // What other programs wrote there, or still write, would be lost with the receipt.
+            // The folder of the receipt contains bytes that other programs wrote, or a file that they still
+            // write to.
             executor.clear_staged(receipt, true)?;
             self.remove_created_folders(receipt);
             self.set_state(receipt, OperationState::Undone)?;
