@@ -43,7 +43,7 @@ impl Attachments {
         for (number, (whole, range)) in self.found.iter().enumerate() {
             let mut out = Markup::new();
             out.lit("<script type=\"application/octet-stream\" id=\"b").num(number as u64).lit("\">");
-            to.write_all(out.as_str().as_bytes())?;
+            out.write_to(to)?;
             // Base64 contains no markup.
             to.write_all(&whole.as_bytes()[range.clone()])?;
             to.write_all(b"</script>\n")?;

@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-use crate::markup::Markup;
+use crate::markup::{Markup, MarkupBuffer};
 use crate::raw::{self, SectionLine};
 
 /// Parts are collected into one section until it has about this size, so that small parts also compress well.
@@ -32,8 +33,8 @@ impl<T: Read + Write + Seek + Send> Spool for T {}
 /// Parts in order, several per section. Each section is compressed separately on the thread pool.
 pub(crate) struct SectionWriter {
     /// The terminator of each part, which occurs in none.
-    end: char,
-    buffer: String,
+    end: &'static str,
+    buffer: MarkupBuffer,
     queue: Arc<CompressionQueue>,
     /// The number of the first part of each section.
     starts: Vec<usize>,
@@ -43,20 +44,20 @@ pub(crate) struct SectionWriter {
 impl SectionWriter {
     /// Creates an empty pack. `end` terminates each part and occurs in none. The id of a section is `prefix`
     /// and its number.
-    pub(crate) fn new(prefix: &'static str, end: char, spool: Box<dyn Spool>) -> Self {
+    pub(crate) fn new(prefix: &'static str, end: &'static str, spool: Box<dyn Spool>) -> Self {
         let press = Arc::new(CompressionQueue::new(prefix, spool));
-        Self { end, buffer: String::new(), queue: press, starts: Vec::new(), n_parts: 0 }
+        Self { end, buffer: MarkupBuffer::default(), queue: press, starts: Vec::new(), n_parts: 0 }
     }
 
     /// Adds a part that consists of `prefix` and `body`, and returns its number. `body` is empty then.
     pub(crate) fn add(&mut self, prefix: &str, body: &mut Markup) -> usize {
         if body.len() >= SECTION_SIZE {
             // A section of its own, so that the text is not copied.
-            let mut body = std::mem::take(body).into_string();
+            let mut body = std::mem::take(body).into_buffer();
             self.close();
             self.starts.push(self.n_parts);
             body.insert_str(0, prefix);
-            body.push(self.end);
+            body.push_str(self.end);
             self.n_parts += 1;
             self.queue_section(body);
             return self.n_parts - 1;
@@ -65,9 +66,9 @@ impl SectionWriter {
             self.starts.push(self.n_parts);
         }
         self.buffer.push_str(prefix);
-        self.buffer.push_str(body.as_str());
-        body.truncate(0);
-        self.buffer.push(self.end);
+        self.buffer.push(body.buffer());
+        body.clear();
+        self.buffer.push_str(self.end);
         self.n_parts += 1;
         if self.buffer.len() >= SECTION_SIZE {
             self.close();
@@ -89,10 +90,10 @@ impl SectionWriter {
         self.queue_section(section);
     }
 
-    fn queue_section(&mut self, section: String) {
+    fn queue_section(&mut self, section: MarkupBuffer) {
         // A very large section stays in memory until all of it is compressed.
         let max_queued = if section.len() > MAX_QUEUED * PIECE_SIZE { 0 } else { MAX_QUEUED };
-        let spare = self.queue.push_text(self.starts.len() - 1, section);
+        let spare = self.queue.push_markup(self.starts.len() - 1, section);
         if self.buffer.capacity() == 0 {
             self.buffer = spare;
         }
@@ -117,8 +118,8 @@ pub(crate) struct CompressionQueue {
 
 /// A complete section, or a piece of it.
 enum QueuedSection {
-    /// A piece of a text, from this offset on.
-    Text(Arc<String>, usize),
+    /// A piece of the markup of a section.
+    Markup(Arc<MarkupBuffer>, Range<usize>),
     Lines(Vec<SectionLine>),
 }
 
@@ -126,7 +127,7 @@ struct QueueState {
     /// The queue.
     queue: VecDeque<(usize, QueuedSection)>,
     /// Buffers to reuse.
-    spare_buffers: Vec<String>,
+    spare_buffers: Vec<MarkupBuffer>,
     /// The number of pieces taken from the queue, and of those being compressed.
     n_started: usize,
     n_running: usize,
@@ -165,10 +166,10 @@ impl CompressionQueue {
     }
 
     /// Queues a section and returns an empty buffer for the next one.
-    fn push_text(self: &Arc<Self>, number: usize, pack: String) -> String {
+    fn push_markup(self: &Arc<Self>, number: usize, pack: MarkupBuffer) -> MarkupBuffer {
         let pack = Arc::new(pack);
-        for start in (0..pack.len()).step_by(PIECE_SIZE) {
-            self.push(number, QueuedSection::Text(Arc::clone(&pack), start));
+        for piece in pack.pieces(PIECE_SIZE) {
+            self.push(number, QueuedSection::Markup(Arc::clone(&pack), piece));
         }
         self.state().spare_buffers.pop().unwrap_or_default()
     }
@@ -178,7 +179,7 @@ impl CompressionQueue {
         if n_bytes > PIECE_SIZE {
             let mut pack = String::with_capacity(n_bytes);
             raw::join_lines(&lines, &mut pack);
-            self.push_text(number, pack);
+            self.push_markup(number, MarkupBuffer::from(pack));
         } else {
             self.push(number, QueuedSection::Lines(lines));
         }
@@ -210,17 +211,17 @@ impl CompressionQueue {
     }
 
     /// Returns the markup of a section, or of a piece of it, and a buffer to reuse.
-    fn element(&self, number: usize, full: QueuedSection) -> (Markup, Option<String>) {
+    fn element(&self, number: usize, full: QueuedSection) -> (Markup, Option<MarkupBuffer>) {
         thread_local! {
             static JOINED: RefCell<String> = const { RefCell::new(String::new()) };
         }
         match full {
-            QueuedSection::Text(pack, start) => {
-                let end = (start + PIECE_SIZE).min(pack.len());
-                let out = self.part(number, &pack.as_bytes()[start..end], start == 0, end == pack.len());
+            QueuedSection::Markup(pack, piece) => {
+                let (is_first, is_last) = (piece.start == 0, piece.end == pack.len());
+                let out = self.part(number, pack.read(piece).as_bytes(), is_first, is_last);
                 // A buffer that grew far beyond a section is freed.
                 let mut spare = Arc::into_inner(pack).filter(|room| room.capacity() <= 4 * SECTION_SIZE);
-                spare.iter_mut().for_each(String::clear);
+                spare.iter_mut().for_each(MarkupBuffer::clear);
                 (out, spare)
             }
             QueuedSection::Lines(lines) => JOINED.with_borrow_mut(|joined| {
@@ -255,7 +256,7 @@ impl CompressionQueue {
             return Err(error);
         }
         for element in &state.in_memory {
-            to.write_all(element.as_str().as_bytes())?;
+            element.write_to(to)?;
         }
         if state.is_spooled {
             state.spool.rewind()?;
@@ -294,8 +295,7 @@ impl QueueState {
         self.is_spooled |= self.n_memory_bytes > MAX_IN_MEMORY;
         if self.is_spooled && self.failed.is_none() {
             let mut elements = self.in_memory.drain(..);
-            self.failed =
-                elements.find_map(|element| self.spool.write_all(element.as_str().as_bytes()).err());
+            self.failed = elements.find_map(|element| element.write_to(&mut self.spool).err());
         }
     }
 }
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn sections_are_written_in_order_from_memory_and_spool() {
-        let mut pack = SectionWriter::new("q", '\n', Box::new(io::Cursor::new(Vec::new())));
+        let mut pack = SectionWriter::new("q", "\n", Box::new(io::Cursor::new(Vec::new())));
         // Random text does not compress, so the sections exceed the memory limit.
         let mut random = 1_u64;
         let mut part = || {
@@ -394,7 +394,7 @@ mod tests {
     fn a_panic_while_compressing_is_reported() {
         let queue = CompressionQueue::new("q", Box::new(io::Cursor::new(Vec::new())));
         // The offset is beyond the end of the text.
-        queue.state().queue.push_back((0, QueuedSection::Text(Arc::default(), 1)));
+        queue.state().queue.push_back((0, QueuedSection::Markup(Arc::default(), 1..2)));
         let compress = std::panic::AssertUnwindSafe(|| queue.compress_one());
         assert!(std::panic::catch_unwind(compress).is_err());
         assert_eq!(queue.state().n_running, 0);

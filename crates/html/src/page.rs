@@ -230,7 +230,7 @@ impl<'a> PageBuilder<'a> {
         read_errors(&mut out, &end.unread);
         out.lit("</header>\n");
         for part in [out, std::mem::take(&mut self.turns)] {
-            to.write_all(part.as_str().as_bytes())?;
+            part.write_to(to)?;
         }
         let mut behind = Markup::new();
         render_detached_agents(&mut self.context, &mut behind, &end.agents);
@@ -242,15 +242,15 @@ impl<'a> PageBuilder<'a> {
             pack.close();
         }
         behind.lit(DIALOGS);
-        self.add_script_data(&mut behind);
-        to.write_all(behind.as_str().as_bytes())?;
+        behind.write_to(to)?;
+        self.write_script_data(to)?;
         if let Some(pack) = self.context.sections {
             pack.write(to)?;
         }
         self.context.raw.write(to)?;
         let mut out = Markup::new();
         out.lit("<script>").lit(asset::SCRIPT).lit("</script>\n</body>\n</html>\n");
-        to.write_all(out.as_str().as_bytes())
+        out.write_to(to)
     }
 }
 
@@ -283,8 +283,10 @@ impl PageBuilder<'_> {
         out.lit("</nav>\n</aside>\n");
     }
 
-    /// Adds the data for the script as JSON.
-    fn add_script_data(&self, out: &mut Markup) {
+    /// Writes the data for the script as JSON.
+    fn write_script_data(&self, to: &mut dyn Write) -> io::Result<()> {
+        let mut out = Markup::new();
+        let out = &mut out;
         let raw = &self.context.raw;
         let starts = self.context.sections.as_ref().map_or(&[][..], SectionWriter::starts);
         out.lit("<script type=\"application/json\" id=\"index\">{\"large\":").lit(if starts.is_empty() {
@@ -302,18 +304,22 @@ impl PageBuilder<'_> {
         out.lit(",\"turns\":[");
         for (i, line) in self.outline.iter().enumerate() {
             out.lit(if i > 0 { "," } else { "" }).json(&line.anchor);
+            write_if_large(out, to)?;
         }
         out.lit("],\"bad\":[");
         for (i, anchor) in self.error_anchors.iter().enumerate() {
             out.lit(if i > 0 { "," } else { "" }).json(anchor);
+            write_if_large(out, to)?;
         }
         out.lit("],\"agents\":{");
         for (i, (agent, call)) in self.context.agents.iter().enumerate() {
             out.lit(if i > 0 { "," } else { "" }).json(agent).lit(":").json(call);
+            write_if_large(out, to)?;
         }
         out.lit("},\"tools\":[");
         for (i, (tool, count)) in self.context.tools.iter().enumerate() {
             out.lit(if i > 0 { ",[" } else { "[" }).json(tool).lit(",").num(*count as u64).lit("]");
+            write_if_large(out, to)?;
         }
         out.lit("],\"raw\":");
         if raw.is_empty() {
@@ -322,7 +328,17 @@ impl PageBuilder<'_> {
             raw.write_index(out);
         }
         out.lit("}</script>\n");
+        out.write_to(to)
     }
+}
+
+/// Writes markup that has become large, after which it is empty.
+fn write_if_large(out: &mut Markup, to: &mut dyn Write) -> io::Result<()> {
+    if out.len() >= SECTION_SIZE {
+        out.write_to(to)?;
+        out.clear();
+    }
+    Ok(())
 }
 
 /// Adds the sub-agents that no call started.
@@ -383,10 +399,7 @@ fn render_branches<B: Borrow<BranchView>>(
         }
         cx.deferred_section(out, &mut body, lines, 10);
         out.lit("</details>");
-        if out.len() >= SECTION_SIZE {
-            to.write_all(out.as_str().as_bytes())?;
-            out.truncate(0);
-        }
+        write_if_large(out, to)?;
     }
     if has_branches {
         out.lit("</section>\n");

@@ -148,6 +148,6 @@ mod tests {
         }
         let mut index = Markup::new();
         raw.write_index(&mut index);
-        assert_eq!(index.as_str(), r#"{"":[[0,1],[1,2]]}"#);
+        assert_eq!(index.into_string(), r#"{"":[[0,1],[1,2]]}"#);
     }
 }

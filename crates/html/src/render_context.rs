@@ -70,7 +70,7 @@ impl<'a> RenderContext<'a> {
     /// Stores large parts of the page in compressed sections from now on.
     pub(crate) fn begin_sections(&mut self) {
         if let Some(spool) = self.spool.take() {
-            self.sections = Some(SectionWriter::new("z", '\0', spool));
+            self.sections = Some(SectionWriter::new("z", "\0", spool));
         }
     }
 
@@ -156,7 +156,7 @@ impl<'a> RenderContext<'a> {
     ) {
         let Some(pack) = &mut self.sections else {
             out.add(markup);
-            markup.truncate(0);
+            markup.clear();
             return;
         };
         let part = pack.add("\n", markup);

@@ -259,8 +259,8 @@ pub(crate) fn page_frame(state: &ServerState, request: &PageRequest) -> Result<P
     let (options, query) = (render_options(state, id), query_string(&selector));
     let served = info.session_page(&layout, &options, &query, Vec::new(), state.settings);
     let (opening, ending) = threadline_html::header_and_footer(&served);
-    let object =
-        serde_json::json!({"opening": opening.as_str(), "ending": ending.as_str(), "stamp": layout.stamp});
+    let (opening, ending) = (opening.into_string(), ending.into_string());
+    let object = serde_json::json!({"opening": opening, "ending": ending, "stamp": layout.stamp});
     Ok(PageResponse::JsonObject(object))
 }
 

@@ -112,7 +112,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
         .filter_map(|session| Some(after.sessions.get(&*session.file.id)?.index_entry(session)))
         .collect();
     let index = threadline_html::index(&listed, &crate::env::time_zone(), cx.theme());
-    write_file(&folder.join("index.html"), &|out| Ok(out.write_all(index.as_str().as_bytes())?))?;
+    write_file(&folder.join("index.html"), &|out| Ok(index.write_to(out)?))?;
     write_file(&folder.join(MANIFEST_FILE), &|out| Ok(serde_json::to_writer(out, &after)?))?;
     if cx.json {
         let mut answer = cx.ui.output();
