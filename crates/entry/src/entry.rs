@@ -158,6 +158,12 @@ const MIN_FIELD_LENGTH: usize = 18;
 /// nothing else would need many times its size.
 const MAX_MISSING_BYTES: usize = 200_000;
 
+/// Returns the number of blocks, and of members of blocks, in a line of that length. A message with more of
+/// them has no entry of its own.
+const fn max_block_fields(length: usize) -> usize {
+    MIN_BLOCK_FIELDS + (length + MAX_MISSING_BYTES) / MIN_FIELD_LENGTH
+}
+
 impl LineBatch {
     /// The number of lines in a batch. Limits the memory that parsing needs besides the entries.
     const MAX_LINES: usize = 512;
@@ -775,7 +781,7 @@ impl LineRecord {
             return;
         }
         let position = fields.len();
-        let seen = match LineIndex::build(text, start + white, fields) {
+        let seen = match LineIndex::build(text, start + white, max_block_fields(text.len()), fields) {
             Ok(seen) => seen,
             Err(message) => return findings.push(broken_line_finding(body, at, message)),
         };
@@ -853,6 +859,18 @@ mod tests {
         let (indexed, _) = Entry::parse(long.as_bytes());
         assert!(!indexed.source.fields.is_empty());
         assert_eq!(indexed.object().unwrap().json(), entry.object().unwrap().json());
+    }
+
+    #[test]
+    fn very_many_blocks_are_read_without_an_index() {
+        for (block, n_objects) in [("0", 0), ("{}", 100_000), (r#"{"a":1}"#, 100_000)] {
+            let blocks = [block].repeat(100_000).join(",");
+            let line = format!(r#"{{"type":"attachment","message":{{"content":[{blocks}]}}}}"#);
+            let (entry, findings) = Entry::parse(line.as_bytes());
+            assert_eq!(findings, []);
+            assert_eq!(entry.message().unwrap().blocks().count(), n_objects);
+            assert!(entry.source.fields.len() <= max_block_fields(line.len()) + 8);
+        }
     }
 
     #[test]

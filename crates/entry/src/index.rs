@@ -24,8 +24,8 @@ pub(crate) struct FieldOffsets {
 /// then the end of its message (0 if it is not indexed) and the number of the message's members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineIndex<'a> {
-    /// The members of the line, then those of its message, then its blocks. Each block is one field with the
-    /// start and end of the block, followed by the members of the block.
+    /// The members of the line, then those of its message, then its blocks that are objects. Each block is
+    /// one field with the start and end of the block, followed by the members of the block.
     fields: &'a [FieldOffsets],
     /// The number of members of the line itself.
     top: u32,
@@ -59,12 +59,14 @@ impl<'a> LineIndex<'a> {
     }
 
     /// Indexes the object that begins at `start` and extends to the end of the text. Appends the index to
-    /// `fields`.
+    /// `fields`. A message with more than `max_block_fields` blocks and members of blocks is not indexed, but
+    /// has more of them than that.
     ///
     /// Returns an error message if the text is not a JSON object.
     pub(crate) fn build(
         text: &str,
         start: usize,
+        max_block_fields: usize,
         fields: &mut Vec<FieldOffsets>,
     ) -> Result<LineProperties, String> {
         let mut builder = IndexBuilder {
@@ -73,6 +75,7 @@ impl<'a> LineIndex<'a> {
             message: InlineVec::EMPTY,
             blocks: InlineVec::EMPTY,
             message_end: None,
+            max_block_fields,
         };
         let mut walker = JsonValidator::new(&text[start..]);
         let walked = builder.line(&mut walker);
@@ -237,6 +240,8 @@ struct IndexBuilder {
     message: InlineVec<16>,
     blocks: InlineVec<16>,
     message_end: Option<u32>,
+    /// Further blocks and members of blocks are not recorded.
+    max_block_fields: usize,
 }
 
 impl IndexBuilder {
@@ -276,18 +281,20 @@ impl IndexBuilder {
     }
 
     fn block(&mut self, walker: &mut JsonValidator<'_>) -> Result<(), JsonSyntaxError> {
+        // Blocks are objects. Beyond the maximum, what is recorded is not read.
+        if walker.peek() != Some(b'{') || self.blocks.count > self.max_block_fields {
+            return walker.value();
+        }
         let header = self.blocks.count;
         let start = self.at(walker.pos());
         self.blocks.push(FieldOffsets { key: start, value: start });
-        if walker.peek() == Some(b'{') {
-            walker.object(|walker, key| {
-                let field = FieldOffsets { key: self.at(key), value: self.at(walker.pos()) };
+        walker.object(|walker, key| {
+            let field = FieldOffsets { key: self.at(key), value: self.at(walker.pos()) };
+            if self.blocks.count <= self.max_block_fields {
                 self.blocks.push(field);
-                walker.value()
-            })?;
-        } else {
-            walker.value()?;
-        }
+            }
+            walker.value()
+        })?;
         self.blocks.set_value(header, self.at(walker.pos()));
         Ok(())
     }
@@ -301,7 +308,8 @@ impl IndexBuilder {
             fields.reserve_exact(2 + count);
         }
         fields.push(FieldOffsets { key: top as u32, value: count as u32 });
-        let (end, message) = self.message_end.map_or((0, 0), |end| (end, message as u32));
+        let message_end = self.message_end.filter(|_| self.blocks.count <= self.max_block_fields);
+        let (end, message) = message_end.map_or((0, 0), |end| (end, message as u32));
         fields.push(FieldOffsets { key: end, value: message });
         for part in [self.top.parts(), self.message.parts(), self.blocks.parts()].into_iter().flatten() {
             fields.extend_from_slice(part);

@@ -59,8 +59,8 @@ impl OutlineReader {
     /// Reads a line.
     ///
     /// The result is exact for a line that is valid JSON. Values that do not matter are not validated.
-    /// Returns `None` if the line is not an object, if a key that matters occurs twice, or if its value
-    /// contains escapes or has an unexpected type.
+    /// Returns `None` if the line is not an object, if a key that matters occurs twice, if its value contains
+    /// escapes or has an unexpected type, or if the line has very many values that are very short.
     pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Option<LineOutline<'a>> {
         u32::try_from(line.len()).ok()?;
         match self.find_layout(line).filter(|(_, length)| *length == line.len()) {
@@ -594,6 +594,25 @@ mod tests {
         });
         assert_eq!(in_block, outlines);
         n_learnt
+    }
+
+    #[test]
+    fn a_line_with_very_many_short_values_has_no_outline() {
+        let line = |block: &str, n_blocks: usize| {
+            let blocks = [block].repeat(n_blocks).join(",");
+            format!(r#"{{"type":"user","message":{{"content":[{blocks}]}}}}"#)
+        };
+        for block in ["{}", "\"a\"", r#"{"type":"text"}"#] {
+            assert!(read(&line(block, 100)).is_some());
+            let mut reader = OutlineReader::default();
+            let long = line(block, 100_000);
+            assert!(reader.read(long.as_bytes()).is_none());
+            assert!(
+                reader.walker.variables.len() * 12 + reader.walker.values.offsets.len() * 4 < 2 * long.len()
+            );
+        }
+        let call = r#"{"type":"tool_use","id":"toolu_0123456789","name":"Bash","input":{"command":"ls"}}"#;
+        assert!(read(&line(call, 10_000)).is_some());
     }
 
     #[test]

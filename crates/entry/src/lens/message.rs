@@ -275,7 +275,6 @@ impl<'a> Content<'a> {
     /// Returns the blocks, if the content is a list.
     pub fn blocks(self) -> impl Iterator<Item = Block<'a>> {
         let known = self.blocks.into_iter().flatten();
-        let known = known.filter(|(json, _)| json.is_object());
         let known = known.map(|(json, fields)| Block::over(Object::indexed(json, fields)));
         let found = self.blocks.is_none().then(|| self.json.items().filter_map(Block::from_json));
         known.chain(found.into_iter().flatten())

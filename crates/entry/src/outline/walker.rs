@@ -12,7 +12,12 @@ pub(super) struct OutlineWalker {
     pub(super) values: OutlineValues,
     /// The values of the line that may differ in a line with the same layout, in order.
     pub(super) variables: Vec<VariableValue>,
+    /// The number of bytes that the vectors may still grow by.
+    spare_bytes: usize,
 }
+
+/// The size of the vectors for any line; longer lines may have as much as their length in addition.
+const MIN_SPARE_BYTES: usize = 16 << 10;
 
 /// A value that may differ in a line with the same layout.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +65,7 @@ impl OutlineWalker {
     pub(super) fn walk(&mut self, line: &[u8]) -> Option<()> {
         self.values.clear();
         self.variables.clear();
+        self.spare_bytes = MIN_SPARE_BYTES + line.len();
         let mut seen = SeenKeys::default();
         let end = visit_members(line, 0, |key, start| match key {
             b"type" => {
@@ -91,7 +97,7 @@ impl OutlineWalker {
         })?;
         // A line that repeats another one has no request of its own.
         let has_two_requests = self.values.nested.is_some() && seen.contains(8);
-        (skip_white(line, end) == line.len() && !has_two_requests).then_some(())
+        (skip_white(line, end) == line.len() && !has_two_requests && self.spare_bytes > 0).then_some(())
     }
 
     /// Reads the body of an attachment or of a progress report, and returns its end.
@@ -204,6 +210,7 @@ impl OutlineWalker {
 
     /// Reads the block at `start` and returns its end.
     fn block(&mut self, line: &[u8], start: usize) -> Option<usize> {
+        self.reserve(size_of::<BlockForm>() + 2 * N_BLOCK_TEXTS * size_of::<u32>()).then_some(())?;
         let n_blocks = self.values.blocks.len();
         let offsets = &mut self.values.offsets;
         offsets.resize(offsets.len() + 2 * N_BLOCK_TEXTS, 0);
@@ -259,7 +266,16 @@ impl OutlineWalker {
     }
 
     fn add_variable(&mut self, start: usize, end: usize, form: ValueForm) {
-        self.variables.push(VariableValue { start: start as u32, end: end as u32, form });
+        if self.reserve(size_of::<VariableValue>()) {
+            self.variables.push(VariableValue { start: start as u32, end: end as u32, form });
+        }
+    }
+
+    /// Reserves bytes of the vectors. Returns `false` if the line has too many values for its length; it has
+    /// no outline then.
+    fn reserve(&mut self, n_bytes: usize) -> bool {
+        self.spare_bytes = self.spare_bytes.saturating_sub(n_bytes);
+        self.spare_bytes > 0
     }
 
     fn set(&mut self, index: usize, start: usize, end: usize) {
