@@ -30,7 +30,8 @@ impl TokenForm {
         if !self.may_begin(text, at) {
             return None;
         }
-        let length = self.alphabet.run(rest);
+        // More is too long for a token. A text may be one long word with very many prefixes.
+        let length = self.alphabet.run(&rest[..rest.len().min(self.length.1 + MAX_FULL_STOPS)]);
         if length < self.length.0 {
             return Some(at + self.prefix.len() + self.wrapped_length(rest, length)?);
         }
@@ -103,6 +104,9 @@ impl TokenForm {
 const MIN_WRAPPED: usize = 4;
 const MAX_LINE_BREAKS: usize = 4;
 const MAX_INDENT: usize = 40;
+
+/// The number of full stops after a token that are not counted.
+const MAX_FULL_STOPS: usize = 4;
 
 /// Returns whether a word may begin here: at a word boundary, or after an escape or a terminal colour.
 pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {

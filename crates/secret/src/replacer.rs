@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::known_secrets::KnownSecrets;
-use crate::rules::{MAX_ROUNDS, Rules, SecretMatch, SecretMatches};
+use crate::rules::{LONGEST_PLACEHOLDER, MAX_ROUNDS, Rules, SecretMatch, SecretMatches};
 use crate::secret_list::SecretList;
 
 /// Replaces secrets with placeholders. Equal secrets get the same placeholder.
@@ -122,7 +122,9 @@ impl<'r> Replacer<'r> {
     pub fn reserve(&mut self, text: &str) {
         for class in ["[secret:", "[personal:"] {
             for (at, _) in text.match_indices(class) {
-                let Some((inner, _)) = text[at + class.len()..].split_once(']') else { continue };
+                let start = at + class.len();
+                let rest = &text[start..text.floor_char_boundary(start + LONGEST_PLACEHOLDER)];
+                let Some((inner, _)) = rest.split_once(']') else { continue };
                 let Some((kind, number)) = inner.rsplit_once(':') else { continue };
                 let Ok(number) = number.parse::<usize>() else { continue };
                 if kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') && number < 1 << 30 {

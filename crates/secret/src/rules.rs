@@ -102,6 +102,23 @@ impl FoundSecret {
     }
 }
 
+/// The last findings of some kinds. A finding may be long and contain very many anchors of its own kind, each
+/// of which would be checked to the end of the finding.
+#[derive(Default)]
+struct LastFound([(LabelNumber, usize); 16]);
+
+impl LastFound {
+    fn add(&mut self, found: &FoundSecret) {
+        self.0[usize::from(found.label) % 16] = (found.label, found.range().end);
+    }
+
+    /// Returns whether an anchor is inside the last finding of its kind.
+    fn contains(&self, label: LabelNumber, anchor: &Range<usize>) -> bool {
+        let (last, end) = self.0[usize::from(label) % 16];
+        last == label && anchor.end <= end
+    }
+}
+
 /// The number of a kind of secret: of [`OTHER_LABELS`], then of [`FORMS`], of [`SHAPES`], of the custom
 /// rules.
 type LabelNumber = u16;
@@ -132,7 +149,7 @@ const USER: LabelNumber = 8;
 const SHORTEST: usize = 6;
 
 /// The length within which a placeholder ends.
-const LONGEST_PLACEHOLDER: usize = 64;
+pub(crate) const LONGEST_PLACEHOLDER: usize = 64;
 
 /// The longest value that is searched together with its key.
 const LONGEST_MEMBER: usize = 4 << 10;
@@ -391,9 +408,18 @@ impl Rules {
 
     /// Finds everything in a text without decoding it.
     fn scan(&self, text: &str, on_found: &mut dyn FnMut(FoundSecret)) {
+        let mut last = LastFound::default();
         for hit in self.automaton.find_overlapping_iter(text) {
             for what in &self.anchors[hit.pattern().as_usize()] {
-                self.check_at(*what, text, hit.range(), on_found);
+                if let AnchorCheck::Shape(_, label) = what
+                    && last.contains(*label, &hit.range())
+                {
+                    continue;
+                }
+                self.check_at(*what, text, hit.range(), &mut |found| {
+                    last.add(&found);
+                    on_found(found);
+                });
             }
         }
         phrase::find(text, |range| on_found(FoundSecret::new(1, range, SEED_PHRASE)));

@@ -1156,9 +1156,9 @@ fn here_string(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     ];
     let before = &text[text.floor_char_boundary(at.start.saturating_sub(160))..at.start];
     let command = before.lines().next_back()?;
+    READERS.iter().find(|reader| command.contains(**reader))?;
     let value = VALUE.captures(near(text, at.end))?.get(1)?;
-    let is_read = READERS.iter().any(|reader| command.contains(reader));
-    (is_read && heuristics::is_password(value.as_str())).then(|| at.end + value.start()..at.end + value.end())
+    heuristics::is_password(value.as_str()).then(|| at.end + value.start()..at.end + value.end())
 }
 
 /// Finds a Kubernetes secret: `--from-literal=password=…`.
