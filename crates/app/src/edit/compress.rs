@@ -39,12 +39,14 @@ impl EditSession {
     /// Errors of reading side files.
     pub fn compress<'s>(
         &'s self,
-        compression: &Compression<'s>,
-        summary: &str,
+        compression: Compression<'s>,
+        summary: String,
         target: &CompressTarget,
     ) -> Result<PlannedEdit<'s>, EditError> {
         let mut draft = self.draft();
-        compression.apply(&mut draft, summary, matches!(target, CompressTarget::InPlace));
+        compression.apply(&mut draft, &summary, matches!(target, CompressTarget::InPlace));
+        // Both may be as long as the session.
+        drop((compression, summary));
         let target = match target {
             CompressTarget::NewSession { title } => {
                 // Without a cut this only adds the title.

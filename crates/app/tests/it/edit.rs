@@ -393,7 +393,7 @@ fn a_compressed_session_is_a_new_one_with_the_summary() {
     let session = world.open("loom");
     let compression = session.choose_compression(Vec::new(), None).unwrap();
     let target = CompressTarget::NewSession { title: Some("Short".to_owned()) };
-    let edit = session.compress(&compression, "What was said before.", &target).unwrap();
+    let edit = session.compress(compression, "What was said before.".to_owned(), &target).unwrap();
     assert!(edit.plan().tokens_after() < edit.plan().tokens_before());
     edit.apply(&world.app, &options()).unwrap();
     let text = std::fs::read_to_string(edit.path()).unwrap();

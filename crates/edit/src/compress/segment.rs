@@ -463,6 +463,8 @@ fn text_of(content: Json<'_>) -> Cow<'_, str> {
         }
         out.push_str(&text);
     }
+    // Kept as long as the compression.
+    out.shrink_to_fit();
     out.into()
 }
 

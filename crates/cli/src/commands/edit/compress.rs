@@ -126,7 +126,7 @@ pub(crate) fn run(cx: &Context, args: &CompressArgs) -> Result<CommandOutcome, C
     } else {
         CompressTarget::NewSession { title: args.title.clone() }
     };
-    finish(cx, &args.write, session.compress(&compression, &summary, &target))
+    finish(cx, &args.write, session.compress(compression, summary, &target))
 }
 
 /// Asks a model for the summary.
