@@ -1,5 +1,7 @@
 //! Formats texts, counts, sizes, times and durations for people.
 
+use std::fmt;
+
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use threadline_entry::Millis;
@@ -9,6 +11,18 @@ pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     append_joined(&mut line, text.split_whitespace(), " ");
     line
+}
+
+/// A text on one line when it is displayed, as [`one_line`] returns it.
+pub(crate) struct OneLine<'t>(pub(crate) &'t str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.split_whitespace().enumerate().try_for_each(|(n, word)| {
+            f.write_str(if n > 0 { " " } else { "" })?;
+            f.write_str(word)
+        })
+    }
 }
 
 /// Joins texts. Keeps none of them, since a log may have very many.

@@ -1,7 +1,7 @@
 //! Renders a session as Markdown, for people and for models.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use threadline_entry::Millis;
 use threadline_session::{InputKind, ToolOutcome};
@@ -9,7 +9,7 @@ use threadline_session::{InputKind, ToolOutcome};
 use crate::card::{ToolCard, first_line};
 use crate::diff::{DiffChange, Hunk};
 use crate::filter::{DetailLevel, TranscriptFilter};
-use crate::humanize::one_line;
+use crate::humanize::{OneLine, one_line};
 use crate::name::{input_name, outcome_name};
 use crate::program_output::strip_colours;
 use crate::transcript::{
@@ -195,7 +195,7 @@ impl MarkdownWriter {
         match &item.body {
             ItemBody::Input { input, text, files, context } => {
                 for about in context {
-                    self.list_item(depth, &format!("editor: {}", one_line(about)));
+                    self.list_item(depth, format_args!("editor: {}", OneLine(about)));
                 }
                 for file in files {
                     self.list_item(depth, &file.media_type);
@@ -217,17 +217,17 @@ impl MarkdownWriter {
                 self.leave_list();
                 let _ = writeln!(self.out, "{}\n", text.trim());
             }
-            ItemBody::Text(text) => self.list_item(depth, &one_line(text)),
+            ItemBody::Text(text) => self.list_item(depth, OneLine(text)),
             ItemBody::Thinking(_) if self.level < DetailLevel::Full => {}
             ItemBody::Thinking(text) if text.trim().is_empty() => {
                 self.list_item(depth, "*thinking (not in the log)*")
             }
-            ItemBody::Thinking(text) => self.list_item(depth, &format!("*thinking: {}*", one_line(text))),
+            ItemBody::Thinking(text) => self.list_item(depth, format_args!("*thinking: {}*", OneLine(text))),
             ItemBody::Call(call) => self.call(call, depth),
             ItemBody::Compaction { trigger, before, after, summary, .. } => {
                 let mut line = "compacted".to_owned();
                 if let Some(trigger) = trigger {
-                    let _ = write!(line, ", {}", one_line(trigger));
+                    let _ = write!(line, ", {}", OneLine(trigger));
                 }
                 if let (Some(before), Some(after)) = (before, after) {
                     let _ = write!(line, ", {before} → {after} tokens");
@@ -238,18 +238,18 @@ impl MarkdownWriter {
                 }
             }
             ItemBody::Link { label, url } => {
-                self.list_item(depth, &format!("{}: {}", one_line(label), one_line(url)))
+                self.list_item(depth, format_args!("{}: {}", OneLine(label), OneLine(url)))
             }
             ItemBody::Error { label, text } => {
-                self.list_item(depth, &format!("✗ {}: {}", one_line(label), one_line(text)))
+                self.list_item(depth, format_args!("✗ {}: {}", OneLine(label), OneLine(text)))
             }
-            ItemBody::Event { label, text } if text.is_empty() => self.list_item(depth, &one_line(label)),
+            ItemBody::Event { label, text } if text.is_empty() => self.list_item(depth, OneLine(label)),
             ItemBody::Event { label, text } => {
-                self.list_item(depth, &format!("{}: {}", one_line(label), one_line(text)))
+                self.list_item(depth, format_args!("{}: {}", OneLine(label), OneLine(text)))
             }
             ItemBody::Unknown { kind, raw } => {
                 match kind {
-                    Some(kind) => self.list_item(depth, &format!("unknown line {}", one_line(kind))),
+                    Some(kind) => self.list_item(depth, format_args!("unknown line {}", OneLine(kind))),
                     None => self.list_item(depth, "unreadable line"),
                 }
                 if self.level >= DetailLevel::Full {
@@ -273,7 +273,7 @@ impl MarkdownWriter {
             let _ = write!(line, " ✗ {}", outcome_name(call.outcome));
         }
         if !call.gist.is_empty() {
-            let _ = write!(line, " ({})", one_line(&call.gist));
+            let _ = write!(line, " ({})", OneLine(&call.gist));
         } else if call.outcome != ToolOutcome::Ok && !call.is_error() {
             let _ = write!(line, " ({})", call.state());
         }
@@ -327,21 +327,21 @@ impl MarkdownWriter {
                     let begun = (todo.status == "in_progress").then(|| "in progress".to_owned());
                     let change = todo.change().or(begun).map(|change| format!(" ({change})"));
                     let change = change.unwrap_or_default();
-                    self.list_item(depth + 1, &format!("[{tick}] {}{change}", one_line(&todo.text)));
+                    self.list_item(depth + 1, format_args!("[{tick}] {}{change}", OneLine(&todo.text)));
                     self.fence(depth + 1, "", &todo.detail);
                 }
             }
             ToolCard::Questions(questions) if questions.iter().any(|question| question.answer.is_some()) => {
                 for question in questions {
-                    self.list_item(depth + 1, &one_line(&question.text));
+                    self.list_item(depth + 1, OneLine(&question.text));
                     for option in &question.options {
                         let tick = if question.has_chosen(&option.label) { 'x' } else { ' ' };
                         let meant = Some(one_line(&option.description)).filter(|meant| !meant.is_empty());
                         let meant = meant.map(|meant| format!(": {meant}")).unwrap_or_default();
-                        self.list_item(depth + 2, &format!("[{tick}] {}{meant}", one_line(&option.label)));
+                        self.list_item(depth + 2, format_args!("[{tick}] {}{meant}", OneLine(&option.label)));
                     }
                     for said in question.free_text_answer().iter().chain(&question.notes) {
-                        self.list_item(depth + 2, &format!("[x] {}", one_line(said)));
+                        self.list_item(depth + 2, format_args!("[x] {}", OneLine(said)));
                     }
                 }
             }
@@ -362,7 +362,7 @@ impl MarkdownWriter {
     }
 
     /// Writes a list item.
-    fn list_item(&mut self, depth: usize, text: &str) {
+    fn list_item(&mut self, depth: usize, text: impl fmt::Display) {
         self.in_list = true;
         let _ = writeln!(self.out, "{:indent$}- {text}", "", indent = depth * 2);
     }
@@ -382,8 +382,13 @@ impl MarkdownWriter {
         if text.is_empty() {
             return;
         }
-        let longest = text.split(|ch| ch != '`').map(str::len).max().unwrap_or(0);
-        let ticks = "`".repeat(longest.max(2) + 1);
+        let longest = |tick: char| text.split(|ch| ch != tick).map(str::len).max().unwrap_or(0);
+        // A fence is written twice, so that of a text of ticks would be longer than the text.
+        let (tick, longest) = match longest('`') {
+            length if length <= LONG_FENCE => ("`", length),
+            _ => ("~", longest('~')),
+        };
+        let ticks = tick.repeat(longest.max(2) + 1);
         self.in_list = true;
         let indent = " ".repeat(depth * 2 + 2);
         let _ = writeln!(self.out, "{indent}{ticks}{language}");
@@ -393,6 +398,9 @@ impl MarkdownWriter {
         let _ = writeln!(self.out, "{indent}{ticks}");
     }
 }
+
+/// A text with more backticks in a row is fenced with tildes.
+const LONG_FENCE: usize = 100;
 
 /// Returns the language of a multi-line command.
 fn card_language(tool: &str) -> &'static str {

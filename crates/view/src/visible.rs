@@ -5,30 +5,42 @@ use std::fmt::Write;
 
 /// Returns the text with control and direction characters made visible; newlines and tabs stay.
 ///
-/// A carriage return before a newline is removed.
+/// A carriage return before a newline is removed. Beyond the first 64, each hidden character becomes a
+/// question mark, since its name is four times as long.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !has_hidden(text) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     let mut chars = text.chars().peekable();
+    let mut n_hidden = 0;
     while let Some(ch) = chars.next() {
+        // Windows line ending.
+        if ch == '\r' && chars.peek() == Some(&'\n') {
+            continue;
+        }
+        if !is_hidden(ch) {
+            out.push(ch);
+            continue;
+        }
+        n_hidden += 1;
         match ch {
-            // Windows line ending.
-            '\r' if chars.peek() == Some(&'\n') => {}
-            '\0'..='\u{1f}' if is_hidden(ch) => {
+            _ if n_hidden > MAX_NAMED => out.push('?'),
+            '\0'..='\u{1f}' => {
                 out.push('^');
                 out.push(char::from(ch as u8 + 0x40));
             }
             '\u{7f}' => out.push_str("^?"),
-            ch if is_hidden(ch) => {
+            ch => {
                 let _ = write!(out, "<U+{:04X}>", ch as u32);
             }
-            ch => out.push(ch),
         }
     }
     Cow::Owned(out)
 }
+
+/// The number of hidden characters of a text that are named.
+const MAX_NAMED: usize = 64;
 
 /// Returns whether a text contains hidden characters.
 ///
@@ -96,6 +108,8 @@ mod tests {
         assert_eq!(visible("a\rb\r\nc\0"), "a^Mb\nc^@");
         assert_eq!(visible("\u{9b}31m \u{7f} \u{202e}evil"), "<U+009B>31m ^? <U+202E>evil");
         assert_eq!(visible("a\u{2028}b\u{e0041}\u{e007f}"), "a<U+2028>b<U+E0041><U+E007F>");
+        let many = visible(&"\u{9b}a".repeat(1000)).into_owned();
+        assert_eq!(many, format!("{}{}", "<U+009B>a".repeat(64), "?a".repeat(936)));
         // Joiners of emoji and letters stay.
         assert_eq!(visible("👩\u{200d}🚀 ❤\u{fe0f} \u{feff}"), "👩\u{200d}🚀 ❤\u{fe0f} \u{feff}");
     }

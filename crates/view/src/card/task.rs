@@ -17,6 +17,9 @@ fn more_todos(n_more: usize) -> Option<Todo> {
     (n_more > 0).then(|| Todo { text: format!("… {n_more} more"), ..Todo::default() })
 }
 
+/// The maximum number of changed fields of a task that are named; a task has fewer.
+const MAX_FIELDS: usize = 32;
+
 impl CardInput<'_> {
     pub(super) fn todos(&self) -> CallSummary {
         let text = |todo: threadline_entry::lens::Todo<'_>| todo.content().unwrap_or_default().into_owned();
@@ -146,28 +149,35 @@ impl CardInput<'_> {
         let status = to.unwrap_or_else(|| self.string("status"));
         let detail = self.string("description");
         let todo = Todo { text: text.clone(), status, before: from, is_new: false, detail };
-        let mut gist = Vec::new();
-        match todo.change() {
-            Some(change) => gist.push(change),
-            None if !todo.status.is_empty() => gist.push(todo.status.replace('_', " ")),
-            None => {}
-        }
+        let status = match todo.change() {
+            Some(change) => Some(change),
+            None if !todo.status.is_empty() => Some(todo.status.replace('_', " ")),
+            None => None,
+        };
         let fields = result.and_then(|result| result.updated_fields());
+        let mut known = Vec::new();
         for field in fields.into_iter().flat_map(|fields| fields.iter()).filter(|field| field != "status") {
-            let value = match &*field {
+            // A value may be very long, so it is shown once.
+            if known.len() < MAX_FIELDS && !known.contains(&field) {
+                known.push(field);
+            }
+        }
+        let changes = known.iter().map(|field| {
+            let value = match &**field {
                 "owner" => Some(self.string("owner")),
                 "blockedBy" => Some(self.tasks_in("addBlockedBy")),
                 "blocks" => Some(self.tasks_in("addBlocks")),
                 _ => None,
             };
-            let word = match &*field {
+            let word = match &**field {
                 "blockedBy" => "blocked by",
                 "activeForm" => "wording",
                 other => other,
             };
-            gist.push(format!("{word} {}", value.unwrap_or_default()).trim_end().to_owned());
-        }
-        let gist = if self.failed { String::new() } else { gist.join(" · ") };
+            format!("{word} {}", value.unwrap_or_default()).trim_end().to_owned()
+        });
+        let gist =
+            if self.failed { String::new() } else { joined(status.into_iter().chain(changes), " · ") };
         let silent = todo.status.is_empty() && todo.detail.is_empty();
         let todos = if self.failed || silent { Vec::new() } else { vec![todo] };
         CallSummary { card: ToolCard::Todos(todos), subject: text, gist }
