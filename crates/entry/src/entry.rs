@@ -241,7 +241,7 @@ impl LineBatch {
     /// as many blocks, or that it lacks (`Err`).
     fn spare_bytes(&self, record: &LineRecord) -> Result<usize, usize> {
         let length = (record.end - record.start) as usize;
-        if !matches!(record.kind, Kind::User | Kind::Assistant | Kind::System) {
+        if !record.is_message() {
             return Ok(length);
         }
         let index = record.index.and_then(|at| LineIndex::at(&self.fields, at.get() as usize - 1, false));
@@ -701,6 +701,11 @@ impl fmt::Debug for Entry {
 }
 
 impl LineRecord {
+    /// Returns whether the line is part of the conversation.
+    fn is_message(&self) -> bool {
+        matches!(self.kind, Kind::User | Kind::Assistant | Kind::System)
+    }
+
     /// Returns whether a line is blank, not an object, or an object that is too short to matter: with neither
     /// a message nor an id.
     fn is_without_content(&self) -> bool {
@@ -789,6 +794,12 @@ impl LineRecord {
             let line = LineText::whole(text);
             let name = index.top(line).get("type").and_then(Json::as_str);
             self.kind = name.map_or(Kind::Untyped, |name| Kind::named(&name));
+            if self.is_message() && index.n_block_fields() > max_block_fields(text.len()) {
+                self.kind = Kind::Bad;
+                let message = "not a message: it has very many blocks that are very short";
+                findings.push(Finding::new(Code::BrokenLine, at, message));
+                return fields.truncate(position);
+            }
             if seen.max_depth >= DEPTH_LIMIT {
                 let message = format!("values are nested {} levels deep", seen.max_depth);
                 findings.push(Finding::new(Code::DeepNesting, at, message));
@@ -870,6 +881,10 @@ mod tests {
             assert_eq!(findings, []);
             assert_eq!(entry.message().unwrap().blocks().count(), n_objects);
             assert!(entry.source.fields.len() <= max_block_fields(line.len()) + 8);
+            // The same as a message.
+            let (entry, findings) = Entry::parse(line.replacen("attachment", "user", 1).as_bytes());
+            let kind = if n_objects == 0 { Kind::User } else { Kind::Bad };
+            assert_eq!((entry.kind(), findings.is_empty()), (kind, n_objects == 0));
         }
     }
 

@@ -186,8 +186,10 @@ impl ActivityScan {
         self.n_lines = self.n_lines.saturating_add(1);
         match outline {
             Some(outline) => {
-                let blocks = outline.blocks().filter(|block| is_call_or_result(block.form.kind));
-                self.add(line, LineFacts::of(outline), &blocks.collect::<Vec<_>>());
+                self.add(line, LineFacts::of(outline), &|visit| {
+                    let blocks = outline.blocks().filter(|block| is_call_or_result(block.form.kind));
+                    blocks.for_each(|block| visit(&block));
+                });
             }
             // Each object of a line is read on its own.
             None => parse_line(line, |entry, _| {
@@ -228,27 +230,36 @@ impl ActivityScan {
             subtype,
             body_type: queued,
         };
-        let blocks = in_message(key::CONTENT).into_iter().flat_map(Json::items);
-        let blocks: Vec<Block<'_>> = blocks.filter_map(Block::from_json).collect();
-        let texts: Vec<[Option<Cow<'_, str>>; 3]> = blocks
-            .iter()
-            .map(|block| [block.kind(), block.id().or_else(|| block.tool_use_id()), block.name()])
-            .collect();
-        let facts = blocks.iter().zip(&texts).map(|(block, texts)| {
-            let [kind, id, name] = texts.each_ref().map(as_bytes);
-            let input = block.input().map(|input| input.raw().as_bytes());
-            let kind = kind.map(BlockKind::named).unwrap_or_default();
-            let form = BlockForm { kind, is_error: block.is_error().unwrap_or(false) };
-            BlockOutline { form, id, name, input }
+        self.add(line, read, &|visit| {
+            let blocks = in_message(key::CONTENT).into_iter().flat_map(Json::items);
+            for block in blocks.filter_map(Block::from_json) {
+                let kind = block.kind().map(|kind| BlockKind::named(kind.as_bytes())).unwrap_or_default();
+                if is_call_or_result(kind) {
+                    let form = BlockForm { kind, is_error: block.is_error().unwrap_or(false) };
+                    let texts = [block.id().or_else(|| block.tool_use_id()), block.name()];
+                    let [id, name] = texts.each_ref().map(as_bytes);
+                    let input = block.input().map(|input| input.raw().as_bytes());
+                    visit(&BlockOutline { form, id, name, input });
+                }
+            }
         });
-        let facts: Vec<BlockOutline<'_>> = facts.filter(|block| is_call_or_result(block.form.kind)).collect();
-        self.add(line, read, &facts);
     }
 
-    fn add(&mut self, line: &LogLine<'_>, read: LineFacts<'_>, blocks: &[BlockOutline<'_>]) {
+    /// Adds a line. `each_block` visits its calls and results, of which there may be very many.
+    fn add(
+        &mut self,
+        line: &LogLine<'_>,
+        read: LineFacts<'_>,
+        each_block: &dyn Fn(&mut dyn FnMut(&BlockOutline<'_>)),
+    ) {
+        let (mut n_blocks, mut has_results) = (0, false);
+        each_block(&mut |block| {
+            n_blocks += 1;
+            has_results |= block.form.kind.is_result();
+        });
         let matters = match read.kind {
             Some(Kind::User | Kind::Assistant) => true,
-            Some(Kind::Progress) => !blocks.is_empty(),
+            Some(Kind::Progress) => n_blocks > 0,
             Some(Kind::Attachment) => read.body_type == Some(value::QUEUED_COMMAND.as_bytes()),
             Some(Kind::System) => read.subtype == Some(value::COMPACT_BOUNDARY.as_bytes()),
             _ => false,
@@ -262,13 +273,16 @@ impl ActivityScan {
         let mut failures = FailureOutcomes::of(line);
         match read.kind {
             Some(Kind::Assistant | Kind::Progress) => {
-                let call = blocks
-                    .iter()
-                    .filter(|block| block.form.kind.is_call())
-                    .filter_map(|block| self.add_call(&read, block, at));
-                let call = call.last();
-                blocks.iter().filter(|block| block.form.kind.is_result()).for_each(|block| {
-                    self.add_result(&mut failures, block, at);
+                let mut call = None;
+                each_block(&mut |block| {
+                    if block.form.kind.is_call() {
+                        call = self.add_call(&read, block, at).or(call);
+                    }
+                });
+                each_block(&mut |block| {
+                    if block.form.kind.is_result() {
+                        self.add_result(&mut failures, block, at);
+                    }
                 });
                 if read.kind == Some(Kind::Assistant) && !read.is_sidechain {
                     self.pass(&mark, ActivityState::Active);
@@ -279,13 +293,13 @@ impl ActivityScan {
                     };
                 }
             }
-            Some(Kind::User) if blocks.iter().any(|block| block.form.kind.is_result()) => {
+            Some(Kind::User) if has_results => {
                 let mut state = ActivityState::Active;
-                for block in blocks.iter().filter(|block| block.form.kind.is_result()) {
-                    if self.add_result(&mut failures, block, at) {
+                each_block(&mut |block| {
+                    if block.form.kind.is_result() && self.add_result(&mut failures, block, at) {
                         state = ActivityState::Waiting;
                     }
-                }
+                });
                 if !read.is_sidechain {
                     self.pass(&mark, state);
                     self.out.ending = LogEnding::Working;
