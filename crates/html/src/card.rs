@@ -239,7 +239,7 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
             }
             out.lit(">").lit(sign);
             let mut at = 0;
-            for range in line.changed {
+            for range in line.changed() {
                 let (Some(before), Some(word)) =
                     (line.text.get(at..range.start), line.text.get(range.clone()))
                 else {

@@ -252,12 +252,12 @@ fn diff_line(line: DiffLine<'_>, page: TermPage, indent: usize) -> TermText {
     let room = page.line_width(indent);
     // The changed ranges are offsets into the original text. They are ignored if the text was altered or
     // truncated.
-    if line.changed.is_empty() || shown != line.text || shown.width() > room || !page.color {
+    if line.changed().next().is_none() || shown != line.text || shown.width() > room || !page.color {
         return page.paint(label, format!("{sign} {}", truncate(&shown, room)));
     }
     let mut out = page.paint(label, format!("{sign} "));
     let mut at = 0;
-    for range in line.changed {
+    for range in line.changed() {
         out.push(page.paint(label, &line.text[at..range.start]));
         out.push(page.paint(word, &line.text[range.clone()]));
         at = range.end;

@@ -8,7 +8,7 @@ use threadline_entry::lens::{
 };
 
 use super::{CallSummary, CardInput, ToolCard};
-use crate::diff::{Hunk, hunks};
+use crate::diff::{Hunk, MAX_HUNKS, hunks};
 use crate::humanize::{line_change, plural};
 
 impl<'a> CardInput<'a> {
@@ -162,9 +162,6 @@ fn strip_line_numbers(text: &str) -> (String, Option<u64>) {
 fn patch_hunks(patch: List<'_, PatchHunk<'_>>) -> Vec<Hunk> {
     bounded_hunks(patch.iter().map(Hunk::from_patch))
 }
-
-/// The maximum number of hunks of a call. A hunk of one short line takes far more memory than in the log.
-const MAX_HUNKS: usize = 10_000;
 
 /// Collects hunks. The lines of very many are joined to one, whose position is unknown.
 fn bounded_hunks(hunks: impl Iterator<Item = Hunk>) -> Vec<Hunk> {
