@@ -180,7 +180,9 @@ impl<'s> Compression<'s> {
     /// the others, newest first.
     fn fit(&mut self, budget: u64) {
         let cost = |this: &Self, i: usize, level: SummaryLevel| {
-            this.summarise(&this.segments[i], &this.segments[i].content, level).len() as u64 / 4
+            let mut text = String::new();
+            this.summarise(&this.segments[i], &this.segments[i].content, level, &mut text);
+            text.len() as u64 / 4
         };
         let count = self.segments.len();
         let last = count - 1;
@@ -251,13 +253,14 @@ impl<'s> Compression<'s> {
             let level = group[0].level.unwrap_or(SummaryLevel::Bare);
             let lines: Vec<EntryIndex> =
                 group.iter().flat_map(|segment| segment.lines.iter().copied()).collect();
-            let text = match group {
-                [segment] => self.summarise(segment, &segment.content, level),
-                _ => self.summarise(group[0], &SegmentContent::of(self.session, &lines), level),
-            };
-            if !text.is_empty() {
-                out.push('\n');
-                out.push_str(&text);
+            let start = out.len();
+            out.push('\n');
+            match group {
+                [segment] => self.summarise(segment, &segment.content, level, &mut out),
+                _ => self.summarise(group[0], &SegmentContent::of(self.session, &lines), level, &mut out),
+            }
+            if out.len() == start + 1 {
+                out.truncate(start);
             }
         }
         self.write_state(&mut out);
@@ -279,20 +282,24 @@ impl<'s> Compression<'s> {
         out
     }
 
+    /// Appends the summary of a segment, which may be as long as the session; nothing if it has no content.
     fn summarise(
         &self,
         segment: &TurnSegment<'_>,
         content: &SegmentContent<'_>,
         level: SummaryLevel,
-    ) -> String {
-        let text = content.write(self.session, level, self.root.as_deref(), &self.frequency);
-        if text.is_empty() {
-            return text;
-        }
+        out: &mut String,
+    ) {
+        let start = out.len();
         let goes_on = if segment.is_first { "" } else { " continued=\"true\"" };
-        // `format!` would reserve twice the length of a long text.
-        let start = format!("<turn number=\"{}\"{goes_on}>\n", segment.turn);
-        [&*start, &text, "</turn>\n"].concat()
+        let _ = writeln!(out, "<turn number=\"{}\"{goes_on}>", segment.turn);
+        let content_start = out.len();
+        content.write(self.session, level, self.root.as_deref(), &self.frequency, out);
+        if out.len() == content_start {
+            out.truncate(start);
+        } else {
+            out.push_str("</turn>\n");
+        }
     }
 
     /// Writes the final state: changed files and open tasks.
@@ -351,13 +358,13 @@ impl<'s> Compression<'s> {
             pre_tokens: before,
             details: None,
         };
-        draft.insert(after, &boundary.to_line(), "the boundary");
+        draft.insert(after, boundary.to_line(), "the boundary");
         let header = LineHeader { uuid: &summary_id, parent_uuid: Some(&boundary_id), timestamp: time + 1 };
         let summary = UserLine {
             is_compact_summary: true,
             ..UserLine::new(header, &context, UserContent::Text(summary))
         };
-        draft.insert(after, &summary.to_line(), "the summary");
+        draft.insert(after, summary.to_line(), "the summary");
         if !leave {
             let mut kept = IndexVec::filled(false, entries.len());
             self.kept().flat_map(|segment| &segment.lines).for_each(|&idx| kept[idx] = true);

@@ -357,9 +357,15 @@ impl<'s> EditDraft<'s> {
     ///
     /// A line of the conversation needs a uuid. Its parent is set to the preceding line of the
     /// conversation; a compaction boundary becomes a root.
-    pub fn insert(&mut self, after: Option<EntryIndex>, text: &str, why: impl Into<Cow<'static, str>>) {
+    pub fn insert(
+        &mut self,
+        after: Option<EntryIndex>,
+        text: impl Into<String>,
+        why: impl Into<Cow<'static, str>>,
+    ) {
         let why = self.reasons.intern(why);
-        self.added.push(AddedLine { after, entry: Entry::parse(text.as_bytes()).0, reason: why });
+        let (entry, _) = Entry::parse_owned(text.into().into_bytes());
+        self.added.push(AddedLine { after, entry, reason: why });
     }
 
     /// Adds a line at the end.

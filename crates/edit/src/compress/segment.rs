@@ -162,11 +162,12 @@ impl<'s> SegmentContent<'s> {
         level: SummaryLevel,
         root: Option<&str>,
         rarity: &WordFrequency,
-    ) -> String {
-        let mut out = String::new();
+        out: &mut String,
+    ) {
         let mut part = |name: &str, text: &str| {
             if !text.trim().is_empty() {
-                out.push_str(&format!("<{name}>\n{}\n</{name}>\n", text.trim_matches('\n')));
+                let parts = ["<", name, ">\n", text.trim_matches('\n'), "\n</", name, ">\n"];
+                out.extend(parts);
             }
         };
         self.summaries.iter().for_each(|text| part("earlier-summary", text));
@@ -183,7 +184,6 @@ impl<'s> SegmentContent<'s> {
         let texts: Vec<&str> = self.texts().collect();
         let (share, most) = level.answer();
         part("answered", &extract(&texts, share, most, rarity));
-        out
     }
 
     /// Returns one line per reported call.
