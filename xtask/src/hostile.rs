@@ -133,6 +133,12 @@ static SHAPES: &[HostileShape] = &[
     shape("a reply of blocks without content", 200_000, |n| {
         vec![user(0, None, json!("x")), reply(1, Some(0), 1, json!(vec![json!({"type": "text"}); n]))]
     }),
+    shape("a message of numbers", 1_000_000, |n| {
+        vec![user(0, None, json!("x")), user(1, Some(0), json!(vec![0; n]))]
+    }),
+    shape("a message of empty blocks", 800_000, |n| {
+        vec![user(0, None, json!("x")), user(1, Some(0), json!(vec![json!({}); n]))]
+    }),
     shape("very many models", 10_000, models),
     shape("nested objects of the format", 60_000, |n| {
         let mut line = user(1, Some(0), json!("x"));
@@ -152,6 +158,11 @@ static SHAPES: &[HostileShape] = &[
     }),
     shape("non-breaking spaces", 500_000, |n| exchange(&"a warp\u{a0}".repeat(n))),
     shape("accents", 1_000_000, |n| exchange(&format!("{}a warp", "é".repeat(n)))),
+    shape("control characters", 1_000_000, |n| exchange(&"\u{80}".repeat(n))),
+    shape("a result of control characters", 1_000_000, |n| result(&"\u{80}".repeat(n))),
+    shape("a result of quotes", 2_000_000, |n| result(&"'".repeat(n))),
+    shape("a prompt of ampersands", 2_000_000, |n| tool("Agent", json!({"prompt": "&".repeat(n)}))),
+    shape("a result of backticks", 2_000_000, |n| result(&"`".repeat(n))),
     shape("objects on one line", 200_000, |n| {
         vec![user(0, None, json!("x")), json!(r#"{"type":"mode","mode":"plan"}"#.repeat(n))]
     }),
@@ -174,6 +185,24 @@ static SHAPES: &[HostileShape] = &[
     shape("a call of many short edits", 50_000, |n| {
         let edits = vec![json!({"old_string": "a", "new_string": "b"}); n];
         tool("MultiEdit", json!({"file_path": "/loom/a", "edits": edits}))
+    }),
+    shape("an edit of short lines", 700_000, |n| {
+        let (old, new) = ("a\n".repeat(n), "b\na\nc");
+        tool("Edit", json!({"file_path": "/loom/a", "old_string": old, "new_string": new}))
+    }),
+    shape("an edit of every other line", 100_000, |n| {
+        let text = |word: &str| (0..n).map(|idx| format!("{idx}\n{word}\n")).collect::<String>();
+        let (old, new) = (text("a"), text("b"));
+        tool("Edit", json!({"file_path": "/loom/a", "old_string": old, "new_string": new}))
+    }),
+    shape("changed fields of a task", 500_000, |n| {
+        let mut lines = tool("TaskUpdate", json!({"taskId": "1", "owner": "x".repeat(n)}));
+        lines[2]["toolUseResult"] = json!({"success": true, "updatedFields": vec!["owner"; n / 4]});
+        lines
+    }),
+    shape("a list of very long items", 2_000_000, |n| {
+        let todos = json!([{"content": "warp ".repeat(n / 5), "status": "pending"}]);
+        tool("TodoWrite", json!({"todos": todos}))
     }),
     shape("a new file of short lines", 500_000, |n| {
         tool("Write", json!({"file_path": "/loom/a", "content": "ab\n".repeat(n)}))

@@ -615,17 +615,22 @@ fn reverse_hunks(after: &str, hunks: &[LineHunk]) -> Option<String> {
 
 /// Applies hunks to a text. `None` if a context or removed line does not match.
 pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
-    let old: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut old = text.split_inclusive('\n');
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
     for hunk in hunks {
-        let start = usize::try_from(hunk.old_start.saturating_sub(1)).ok()?;
-        out.extend(old.get(at..start)?.iter().copied());
+        let start = hunk.old_start.saturating_sub(1);
+        if start < at {
+            return None;
+        }
+        for _ in at..start {
+            out.push_str(old.next()?);
+        }
         at = start;
         for (line, has_newline) in hunk.terminated_lines() {
             let newline = if has_newline { "\n" } else { "" };
             let (sign, line) = line.split_at_checked(1)?;
             if sign != "+" {
-                let found = old.get(at)?;
+                let found = old.next()?;
                 if found.strip_suffix('\n').unwrap_or(found) != line {
                     return None;
                 }
@@ -637,7 +642,7 @@ pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
             }
         }
     }
-    out.extend(old.get(at..)?.iter().copied());
+    out.extend(old);
     Some(out)
 }
 

@@ -44,7 +44,10 @@ fn errors_on(writer: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) 
         BlockContent::Body(body) => matches!(body, ItemBody::Error { .. }),
         BlockContent::Compaction => false,
     };
-    writer.contents(idx).iter().filter(|(_, content)| is_error(content)).count()
+    let errors_from = |block: usize| {
+        writer.contents_from(idx, block).iter().filter(|(_, content)| is_error(content)).count()
+    };
+    writer.first_blocks(idx).map(errors_from).sum()
 }
 
 /// Returns the number of errors of a line other than failed calls, which need the line of their result.

@@ -181,10 +181,7 @@ impl<'f> TranscriptWriter<'f> {
             spent: None,
             body: self.body(entry_idx, content),
         };
-        let contents = match self.next_block(entry_idx, 0) {
-            Some(_) => self.contents_of_blocks(entry_idx, first_block),
-            None => self.contents(entry_idx),
-        };
+        let contents = self.contents_from(entry_idx, first_block);
         let mut items: Vec<TranscriptItem> = contents.into_iter().map(item).collect();
         if let Some(item) = items.first_mut().filter(|_| first_block == 0) {
             item.spent = self.cost_on(entry).map(|spent| Box::new(spent.clone()));
@@ -194,8 +191,12 @@ impl<'f> TranscriptWriter<'f> {
 
     /// Returns all items of a line.
     pub(crate) fn all_items(&self, entry_idx: EntryIndex) -> Vec<TranscriptItem> {
-        let blocks = std::iter::successors(Some(0), |&block| self.next_block(entry_idx, block));
-        blocks.flat_map(|block| self.items(entry_idx, block)).collect()
+        self.first_blocks(entry_idx).flat_map(|block| self.items(entry_idx, block)).collect()
+    }
+
+    /// Returns the first block of each part of a line.
+    pub(crate) fn first_blocks(&self, entry_idx: EntryIndex) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(0), move |&block| self.next_block(entry_idx, block))
     }
 
     /// Returns the block at which to continue after the items from `first_block` on. `None` if they include
@@ -208,6 +209,18 @@ impl<'f> TranscriptWriter<'f> {
             entry.kind() == Kind::Assistant && !entry.is_api_error()
         };
         (first_block + MAX_BLOCKS < count && is_plain()).then_some(first_block + MAX_BLOCKS)
+    }
+
+    /// Returns the contents of a line, or of at most [`MAX_BLOCKS`] of its blocks from `first_block` on.
+    pub(crate) fn contents_from(
+        &self,
+        entry_idx: EntryIndex,
+        first_block: usize,
+    ) -> Vec<(usize, BlockContent<'f>)> {
+        match self.next_block(entry_idx, 0) {
+            Some(_) => self.contents_of_blocks(entry_idx, first_block),
+            None => self.contents(entry_idx),
+        }
     }
 
     /// Returns the contents of some blocks of a reply with very many.
