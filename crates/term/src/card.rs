@@ -122,11 +122,15 @@ fn body_lines(call: &CallView, page: TermPage, indent: usize, emit: &mut dyn FnM
             for (key, value) in fields {
                 let key = format!("{}:", visible(key));
                 let mut is_first = true;
-                page.wrap_each(&format!("{key} {}", visible(value)), indent + 2, |line| {
-                    emit(match (is_first, line.plain().strip_prefix(&key)) {
-                        (true, Some(rest)) => dim(&key) + rest,
-                        (true, None) => line,
-                        (false, _) => text!("  {line}"),
+                // `format!` would reserve twice the length of a long value.
+                let text = [&*key, " ", &visible(value)].concat();
+                page.wrap_each(&text, indent + 2, |line| {
+                    emit(match is_first {
+                        true if line.as_str().starts_with(&key) => {
+                            page.paint_start(TextLabel::Dim, key.len(), line)
+                        }
+                        true => line,
+                        false => text!("  {line}"),
                     });
                     is_first = false;
                 });

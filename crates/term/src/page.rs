@@ -79,6 +79,11 @@ impl TermPage {
         if self.color { text.styled(style) } else { text }
     }
 
+    /// Styles the first `length` bytes of a text.
+    pub(crate) fn paint_start(self, label: TextLabel, length: usize, text: TermText) -> TermText {
+        if self.color { text.styled_start(length, label.style()) } else { text }
+    }
+
     /// Returns the number of columns for prose after an indent.
     pub(crate) fn prose_width(self, indent: usize) -> usize {
         self.width

@@ -192,15 +192,21 @@ impl TermText {
     }
 
     /// Wraps the text in a style.
-    pub(crate) fn styled(mut self, style: Style) -> Self {
-        if self.text.is_empty() || style == Style::new() {
+    pub(crate) fn styled(self, style: Style) -> Self {
+        let length = self.text.len();
+        self.styled_start(length, style)
+    }
+
+    /// Wraps the first `length` bytes of the text in a style.
+    pub(crate) fn styled_start(mut self, length: usize, style: Style) -> Self {
+        if length == 0 || style == Style::new() {
             return self;
         }
         // In place, since a text may have megabytes.
         let (start, end) = (style.to_string(), format!("{style:#}"));
         self.text.reserve_exact(start.len() + end.len());
+        self.text.insert_str(length, &end);
         self.text.insert_str(0, &start);
-        self.text.push_str(&end);
         self
     }
 
