@@ -40,7 +40,8 @@ use crate::timestamp::Millis;
 
 /// Returns a JSON string.
 pub fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    // Writing a string does not fail.
+    serde_json::to_string(text).unwrap_or_default()
 }
 
 /// Returns a time as Claude Code writes it: `2026-02-18T02:00:41.425Z`. Empty for a time that has no such

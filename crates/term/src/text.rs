@@ -8,6 +8,7 @@ use std::ops::{AddAssign, Range};
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
+use crate::page::without_tabs;
 use crate::visible;
 
 /// Text in which every control sequence was written by this crate.
@@ -218,12 +219,9 @@ impl TermText {
         Self { text: format!("\u{1b}]8;;{url}\u{1b}\\{}\u{1b}]8;;\u{1b}\\", self.text) }
     }
 
-    /// Replaces tabs with spaces, because the width of a tab depends on its column.
-    pub(crate) fn without_tabs(mut self) -> Self {
-        if self.text.contains('\t') {
-            self.text = self.text.replace('\t', "    ");
-        }
-        self
+    /// Replaces the tabs of a line with spaces.
+    pub(crate) fn without_tabs(self) -> Self {
+        Self { text: without_tabs(Cow::Owned(self.text)).into_owned() }
     }
 }
 
