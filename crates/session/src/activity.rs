@@ -175,6 +175,9 @@ impl<'a> LineFacts<'a> {
     }
 }
 
+/// Called for each block of a line.
+type BlockVisitor<'v> = dyn FnMut(&BlockOutline<'_>) + 'v;
+
 impl ActivityScan {
     /// Scans the next line. `outline` is `None` if it has none.
     pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
@@ -246,12 +249,7 @@ impl ActivityScan {
     }
 
     /// Adds a line. `each_block` visits its calls and results, of which there may be very many.
-    fn add(
-        &mut self,
-        line: &LogLine<'_>,
-        read: LineFacts<'_>,
-        each_block: &dyn Fn(&mut dyn FnMut(&BlockOutline<'_>)),
-    ) {
+    fn add(&mut self, line: &LogLine<'_>, read: LineFacts<'_>, each_block: &dyn Fn(&mut BlockVisitor<'_>)) {
         let (mut n_blocks, mut has_results) = (0, false);
         each_block(&mut |block| {
             n_blocks += 1;

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::ansi::each_line;
 use crate::highlight::{can_highlight, highlight};
 use crate::markdown::{self, MOST_MARKDOWN};
-use crate::page::{TermPage, TextLabel, truncate};
+use crate::page::{TermPage, TextLabel, truncate, without_tabs};
 use crate::text::TermText;
 use crate::{text, visible};
 
@@ -215,7 +215,7 @@ fn numbered_lines(
     let painted =
         if can_highlight(&text, &language, page) { highlight(&text, &language, page) } else { Vec::new() };
     for (i, plain) in text.lines().enumerate() {
-        let fits = plain.replace('\t', "    ");
+        let fits = without_tabs(plain).into_owned();
         let line = match painted.get(i) {
             Some(line) if fits.width() <= room => line.clone(),
             None if fits.width() <= room => fits.into(),
@@ -252,7 +252,7 @@ fn diff_line(line: DiffLine<'_>, page: TermPage, indent: usize) -> TermText {
         DiffChange::Added => ("+", TextLabel::Added, TextLabel::AddedWord),
         DiffChange::Removed => ("-", TextLabel::Removed, TextLabel::RemovedWord),
     };
-    let shown = visible(line.text).replace('\t', "    ");
+    let shown = without_tabs(visible(line.text)).into_owned();
     let room = page.line_width(indent);
     // The changed ranges are offsets into the original text. They are ignored if the text was altered or
     // truncated.

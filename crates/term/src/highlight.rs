@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use anstyle::{AnsiColor, Style};
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
-use crate::page::TermPage;
+use crate::page::{TermPage, without_tabs};
 use crate::text::TermText;
 
 /// Longer code is not highlighted, because that is slow.
@@ -25,7 +25,7 @@ pub(crate) fn can_highlight(code: &str, language: &str, page: TermPage) -> bool 
 
 /// Returns the lines of code, highlighted by language name or file extension. Plain if that is unknown.
 pub(crate) fn highlight(code: &str, language: &str, page: TermPage) -> Vec<TermText> {
-    let plain = || code.lines().map(|line| line.replace('\t', "    ").into()).collect();
+    let plain = || code.lines().map(|line| without_tabs(line).into_owned().into()).collect();
     if !can_highlight(code, language, page) || code.lines().any(|line| line.len() > MAX_LINE_BYTES) {
         return plain();
     }
@@ -60,7 +60,7 @@ impl CodeHighlighter {
     /// Renders the next line. After too much code, after a line that is too long, and after a syntax error,
     /// the rest is plain.
     pub(crate) fn line(&mut self, line: &str) -> TermText {
-        let line = format!("{}\n", line.replace('\t', "    "));
+        let line = format!("{}\n", without_tabs(line));
         self.bytes += line.len();
         if self.bytes > MAX_CODE_BYTES || line.len() > MAX_LINE_BYTES + 1 {
             self.state = None;

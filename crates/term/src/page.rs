@@ -148,7 +148,7 @@ fn word_length(text: &str) -> Option<usize> {
 }
 
 fn wrap_line(line: &str, width: usize) -> Vec<String> {
-    let line = without_tabs(Cow::Borrowed(line));
+    let line = without_tabs(line);
     if width == usize::MAX || line.width() <= width {
         return vec![line.into_owned()];
     }
@@ -219,7 +219,8 @@ pub(crate) fn to_one_line(text: &str) -> String {
 
 /// Replaces the tabs of a line with spaces, because the width of a tab depends on its column: with four, or
 /// with one beyond the first 256. A text without tabs is not copied.
-pub(crate) fn without_tabs(text: Cow<'_, str>) -> Cow<'_, str> {
+pub(crate) fn without_tabs<'t>(text: impl Into<Cow<'t, str>>) -> Cow<'t, str> {
+    let text = text.into();
     const MAX_WIDE_TABS: usize = 256;
     let n_tabs = text.bytes().filter(|byte| *byte == b'\t').count();
     if n_tabs == 0 {
@@ -259,12 +260,12 @@ pub fn truncate(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{TermPage, truncate};
+    use super::{TermPage, truncate, without_tabs};
 
     #[test]
     fn very_many_tabs_of_a_line_become_single_spaces() {
-        assert_eq!(without_tabs("\ta\t\tb".into()), "    a        b");
-        assert_eq!(without_tabs("a\t".repeat(1000).into()).len(), 256 * 5 + 744 * 2);
+        assert_eq!(without_tabs("\ta\t\tb"), "    a        b");
+        assert_eq!(without_tabs("a\t".repeat(1000)).len(), 256 * 5 + 744 * 2);
     }
 
     #[test]

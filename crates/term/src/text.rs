@@ -221,7 +221,7 @@ impl TermText {
 
     /// Replaces the tabs of a line with spaces.
     pub(crate) fn without_tabs(self) -> Self {
-        Self { text: without_tabs(Cow::Owned(self.text)).into_owned() }
+        Self { text: without_tabs(self.text).into_owned() }
     }
 }
 

@@ -71,10 +71,12 @@ fn write_message(cx: &Context, out: &mut OutputStream, message: &ReplayMessage<'
         let json = block.json();
         let keys = [key::TEXT, key::THINKING, key::NAME, key::TOOL_USE_ID, key::DATA];
         let about = keys.iter().find_map(|key| json.get(key)?.as_str()).unwrap_or_default();
-        let first = about.trim_start().lines().next().unwrap_or_default();
-        let first = &first[..first.floor_char_boundary(MAX_LINE)];
+        let first_line = |text: &str| {
+            let line = text.trim_start().lines().next().unwrap_or_default();
+            line[..line.floor_char_boundary(MAX_LINE)].to_owned()
+        };
         let role = page.paint(TextLabel::Strong, format!("{:<9}", message.role.name()));
-        let line = format!("{:<17} {}", block.kind(), first);
+        let line = format!("{:<17} {}", first_line(block.kind()), first_line(&about));
         let line = page.wrap(&line, 9).into_iter().next().unwrap_or_default();
         writeln!(out, "{role} {line}")?;
     }
