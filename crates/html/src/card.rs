@@ -198,6 +198,7 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
     let mut shown = 0;
     let mut left = 0;
     let mut n_lines = 0;
+    let mut n_shared = 0;
     // The change of the lines in an element that several lines share.
     let mut open = None;
     out.lit("<div class=\"code diff\"");
@@ -223,7 +224,9 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
             };
             n_lines += 1;
             if n_lines > MAX_NUMBERED_LINES {
-                if open != Some(line.change) {
+                if open != Some(line.change) && n_shared <= MAX_SHARED_ELEMENTS {
+                    n_shared += 1;
+                    let class = if n_shared > MAX_SHARED_ELEMENTS { "<span" } else { class };
                     out.lit(if open.is_some() { "</span>" } else { "" }).lit(class).lit(">");
                     open = Some(line.change);
                 }
@@ -258,6 +261,9 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
 /// The number of lines of a diff that are elements of their own. The markup of a short line is many times as
 /// long as the line.
 const MAX_NUMBERED_LINES: usize = 20_000;
+
+/// The number of elements of further lines of a diff. Lines after them share one element without a colour.
+const MAX_SHARED_ELEMENTS: usize = 20_000;
 
 /// Adds the line number and increments it. A number of 0 is unknown and is left out.
 fn line_no(out: &mut Markup, attribute: &'static str, line_no: &mut u64) {
