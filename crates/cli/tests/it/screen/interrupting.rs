@@ -66,6 +66,8 @@ fn esc_interrupts_and_queued_prompts_are_sent() {
     terminal.wait_for("> next thing (queued)");
     terminal.send("another thing\r");
     terminal.wait_for("> another thing (queued)");
+    // The id of a reply that is interrupted is known as soon as the reply begins.
+    terminal.wait_for("Beginning");
     terminal.send(ESC);
     let screen = wait_idle(&terminal, "Second answer.");
     assert!(screen.contains("■ interrupted") && screen.contains("\n> next thing\n"), "{screen}");
