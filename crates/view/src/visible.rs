@@ -5,15 +5,15 @@ use std::fmt::Write;
 
 /// Returns the text with control and direction characters made visible; newlines and tabs stay.
 ///
-/// A carriage return before a newline is removed. Beyond the first 64, each hidden character becomes a
-/// question mark, since its name is four times as long.
+/// A carriage return before a newline is removed. A character that is not written as an escape in JSON has a
+/// name of up to four times its length; beyond the first 64 of a text, each becomes a question mark.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !has_hidden(text) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     let mut chars = text.chars().peekable();
-    let mut n_hidden = 0;
+    let mut n_named = 0;
     while let Some(ch) = chars.next() {
         // Windows line ending.
         if ch == '\r' && chars.peek() == Some(&'\n') {
@@ -23,13 +23,14 @@ pub fn visible(text: &str) -> Cow<'_, str> {
             out.push(ch);
             continue;
         }
-        n_hidden += 1;
+        if ch < ' ' {
+            out.push('^');
+            out.push(char::from(ch as u8 + 0x40));
+            continue;
+        }
+        n_named += 1;
         match ch {
-            _ if n_hidden > MAX_NAMED => out.push('?'),
-            '\0'..='\u{1f}' => {
-                out.push('^');
-                out.push(char::from(ch as u8 + 0x40));
-            }
+            _ if n_named > MAX_NAMED => out.push('?'),
             '\u{7f}' => out.push_str("^?"),
             ch => {
                 let _ = write!(out, "<U+{:04X}>", ch as u32);
@@ -39,7 +40,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The number of hidden characters of a text that are named.
+/// The number of characters of a text that are named.
 const MAX_NAMED: usize = 64;
 
 /// Returns whether a text contains hidden characters.
@@ -110,6 +111,7 @@ mod tests {
         assert_eq!(visible("a\u{2028}b\u{e0041}\u{e007f}"), "a<U+2028>b<U+E0041><U+E007F>");
         let many = visible(&"\u{9b}a".repeat(1000)).into_owned();
         assert_eq!(many, format!("{}{}", "<U+009B>a".repeat(64), "?a".repeat(936)));
+        assert_eq!(visible(&"\u{1b}".repeat(1000)), "^[".repeat(1000));
         // Joiners of emoji and letters stay.
         assert_eq!(visible("👩\u{200d}🚀 ❤\u{fe0f} \u{feff}"), "👩\u{200d}🚀 ❤\u{fe0f} \u{feff}");
     }
