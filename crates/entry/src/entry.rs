@@ -158,8 +158,8 @@ const MIN_FIELD_LENGTH: usize = 18;
 /// nothing else would need many times its size.
 const MAX_MISSING_BYTES: usize = 200_000;
 
-/// Returns the number of blocks, and of members of blocks, in a line of that length. A message with more of
-/// them has no entry of its own.
+/// Returns the maximum number of blocks, and of members of blocks, in a line of that length. A line with more
+/// of them is not a message.
 const fn max_block_fields(length: usize) -> usize {
     MIN_BLOCK_FIELDS + (length + MAX_MISSING_BYTES) / MIN_FIELD_LENGTH
 }

@@ -59,8 +59,8 @@ impl<'a> LineIndex<'a> {
     }
 
     /// Indexes the object that begins at `start` and extends to the end of the text. Appends the index to
-    /// `fields`. A message with more than `max_block_fields` blocks and members of blocks is not indexed, but
-    /// has more of them than that.
+    /// `fields`. If the message has more than `max_block_fields` blocks and members of blocks, it is not
+    /// indexed, and [`LineIndex::n_block_fields`] is greater than that maximum.
     ///
     /// Returns an error message if the text is not a JSON object.
     pub(crate) fn build(
@@ -281,7 +281,7 @@ impl IndexBuilder {
     }
 
     fn block(&mut self, walker: &mut JsonValidator<'_>) -> Result<(), JsonSyntaxError> {
-        // Blocks are objects. Beyond the maximum, what is recorded is not read.
+        // Blocks are objects. If there are too many, the message is not indexed.
         if walker.peek() != Some(b'{') || self.blocks.count > self.max_block_fields {
             return walker.value();
         }

@@ -102,19 +102,21 @@ impl FoundSecret {
     }
 }
 
-/// The last findings of some kinds. A finding may be long and contain very many anchors of its own kind, each
-/// of which would be checked to the end of the finding.
+/// The kind and the end of the last findings, one for each remainder of the kind's number. A finding may be
+/// long and contain very many anchors of its own kind, each of which would be checked to its end.
 #[derive(Default)]
-struct LastFound([(LabelNumber, usize); 16]);
+struct LastFound([(LabelNumber, usize); Self::LENGTH]);
 
 impl LastFound {
+    const LENGTH: usize = 16;
+
     fn add(&mut self, found: &FoundSecret) {
-        self.0[usize::from(found.label) % 16] = (found.label, found.range().end);
+        self.0[usize::from(found.label) % Self::LENGTH] = (found.label, found.range().end);
     }
 
     /// Returns whether an anchor is inside the last finding of its kind.
     fn contains(&self, label: LabelNumber, anchor: &Range<usize>) -> bool {
-        let (last, end) = self.0[usize::from(label) % 16];
+        let (last, end) = self.0[usize::from(label) % Self::LENGTH];
         last == label && anchor.end <= end
     }
 }

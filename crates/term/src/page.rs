@@ -220,8 +220,8 @@ pub(crate) fn to_one_line(text: &str) -> String {
 /// Replaces the tabs of a line with spaces, because the width of a tab depends on its column: with four, or
 /// with one beyond the first 256. A text without tabs is not copied.
 pub(crate) fn without_tabs<'t>(text: impl Into<Cow<'t, str>>) -> Cow<'t, str> {
-    let text = text.into();
     const MAX_WIDE_TABS: usize = 256;
+    let text = text.into();
     let n_tabs = text.bytes().filter(|byte| *byte == b'\t').count();
     if n_tabs == 0 {
         return text;

@@ -1063,12 +1063,11 @@ mod tests {
     }
 
     #[test]
-    fn the_patch_of_a_whole_file_is_that_of_the_comparison() {
+    fn the_patch_of_a_whole_file_is_that_of_the_library() {
         for text in ["a", "a\n", "a\nb", "a\nb\n", "\n", "a\r\nb\r", "é\n\n\nz"] {
             for (old, new) in [("", text), (text, "")] {
-                let mut compared = "--- x\n+++ y\n".to_owned();
-                LineDiff::new(old, new).write_unified(&mut compared);
-                assert_eq!(unified(old, new, ("x", "y")), compared);
+                let expected = TextDiff::from_lines(old, new).unified_diff().header("x", "y").to_string();
+                assert_eq!(unified(old, new, ("x", "y")), expected);
             }
         }
         assert_eq!(unified("", "", ("x", "y")), "");

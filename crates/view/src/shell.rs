@@ -11,8 +11,8 @@ use crate::visible::is_hidden;
 /// would execute when the command is pasted, are written as `$'\x1b'`, which bash, zsh, ksh and busybox
 /// support. Nothing else is between these quotes, so a shell without them (dash, fish) reads another word,
 /// but runs no part of it. Single quotes, and backslashes before the end of a quoted part, are in double
-/// quotes, because fish reads `\'` between single quotes as a quote. PowerShell reads the plain and the single-quoted
-/// form as well, except for text with a single quote in it.
+/// quotes, because fish reads `\'` between single quotes as a quote. PowerShell reads the plain and the
+/// single-quoted form as well, except for text with a single quote in it.
 pub fn shell_word(text: &str) -> Cow<'_, str> {
     let is_plain = |ch: char| ch.is_ascii_alphanumeric() || "/._-+:@%,=".contains(ch);
     if text.is_empty() {
