@@ -608,22 +608,22 @@ impl Entry {
 
     /// Returns the `uuid` of the line.
     pub fn uuid(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.get("uuid")?.as_str()
+        self.get("uuid")?.as_name()
     }
 
     /// Returns the `parentUuid` as written: the id of the line that this one continues.
     pub fn parent_uuid(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.get("parentUuid")?.as_str()
+        self.get("parentUuid")?.as_name()
     }
 
     /// Returns the `sessionId` of the line.
     pub fn session_id(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.get("sessionId")?.as_str()
+        self.get("sessionId")?.as_name()
     }
 
     /// Returns the working directory in which the line was written.
     pub fn cwd(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.get(key::CWD)?.as_str()
+        self.get(key::CWD)?.as_name()
     }
 
     /// Returns the git branch on which the line was written.

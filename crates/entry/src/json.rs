@@ -253,16 +253,20 @@ struct OpenContainer {
 
 /// The offsets of a key in a text of less than 4 GB.
 #[derive(Clone, Copy)]
-struct KeySpan {
-    start: u32,
-    end: u32,
+pub(crate) struct KeySpan {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
 }
 
 impl KeySpan {
     /// No key: a key begins after its quotation mark.
-    const NONE: Self = Self { start: 0, end: 0 };
+    pub(crate) const NONE: Self = Self { start: 0, end: 0 };
 
-    fn of(self, text: &str) -> Option<JsonKey<'_>> {
+    pub(crate) fn is_none(self) -> bool {
+        self.start == 0
+    }
+
+    pub(crate) fn of(self, text: &str) -> Option<JsonKey<'_>> {
         let key = (self.start > 0).then(|| text.get(self.start as usize..self.end as usize));
         key.flatten().map(JsonKey)
     }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::json::{decode, find_special, skip_white};
+use crate::json::{JsonKey, KeySpan, decode, find_special, skip_white};
 
 /// One string of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,58 +98,58 @@ fn is_opaque_key(key: &str) -> bool {
 /// The minimum length of a base64 string under such a key to be opaque data.
 const MIN_OPAQUE_LENGTH: usize = 40;
 
-/// An object that the scan is in.
-struct Object<'a> {
+/// An object that the scan is in. There may be one per five bytes, so it is small.
+struct Object {
     /// Its index among the open objects and arrays.
-    frame: usize,
-    /// The key of the current member. The elements of an array have the key of the array.
-    key: &'a str,
-    wants_key: bool,
+    frame: u32,
+    /// The key of the current member; empty before a key. The elements of an array have the key of the array.
+    key: KeySpan,
 }
 
 /// Calls `visit` for every string of a JSON text, in order.
 ///
-/// The text must be valid JSON. For other text the visited strings are unspecified, but nothing panics.
+/// The text must be valid JSON. For other text the visited strings are unspecified, but nothing panics. The
+/// strings of a text of 4 GB or more are all prose without a key.
 pub fn visit_strings<'a>(line: &'a str, mut visit: impl FnMut(LineString<'a>)) {
     let bytes = line.as_bytes();
+    let is_short = u32::try_from(bytes.len()).is_ok();
     // Where the open objects and arrays begin. There may be as many as there are bytes, so no more is kept
     // of arrays.
-    let mut frames: Vec<usize> = Vec::new();
-    let mut objects: Vec<Object<'a>> = Vec::new();
+    let mut frames: Vec<u32> = Vec::new();
+    let mut objects: Vec<Object> = Vec::new();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         match byte {
-            b'{' | b'[' => {
+            b'{' | b'[' if is_short => {
                 if byte == b'{' {
-                    let key = objects.last().map_or("", |object| object.key);
-                    objects.push(Object { frame: frames.len(), key, wants_key: true });
+                    objects.push(Object { frame: frames.len() as u32, key: KeySpan::NONE });
                 }
-                frames.push(at);
+                frames.push(at as u32);
             }
             b'}' | b']' => {
                 frames.pop();
-                objects.pop_if(|object| object.frame >= frames.len());
+                objects.pop_if(|object| object.frame as usize >= frames.len());
             }
             b',' => {
                 if let Some(object) = innermost(&mut objects, &frames) {
-                    object.wants_key = true;
+                    object.key = KeySpan::NONE;
                 }
             }
             b'"' => {
                 let start = at + 1;
                 let end = string_end(bytes, start);
                 let inner = &line[start..end];
-                let is_key = innermost(&mut objects, &frames).is_some_and(|object| object.wants_key);
+                let is_key = innermost(&mut objects, &frames).is_some_and(|object| object.key.is_none());
                 let object = objects.last();
-                let key = object.map_or("", |object| object.key);
+                let key = object.and_then(|object| object.key.of(line)).map_or("", JsonKey::raw);
                 let role = if is_key {
                     StringRole::Key
                 } else {
-                    role(key, inner, is_format_object(&objects, frames.len()))
+                    role(key, inner, is_format_object(line, &objects, frames.len()))
                 };
-                let above = object.and_then(|object| object.frame.checked_sub(1));
+                let above = object.and_then(|object| (object.frame as usize).checked_sub(1));
                 let is_array = |above: &usize| {
-                    let around = objects.len().checked_sub(2).map(|at| objects[at].frame);
+                    let around = objects.len().checked_sub(2).map(|at| objects[at].frame as usize);
                     around != Some(*above)
                 };
                 visit(LineString {
@@ -157,12 +157,11 @@ pub fn visit_strings<'a>(line: &'a str, mut visit: impl FnMut(LineString<'a>)) {
                     range: start..end,
                     role,
                     key: if is_key { "" } else { key },
-                    object: object.map(|object| frames[object.frame]),
-                    array: above.filter(is_array).map(|at| frames[at]),
+                    object: object.map(|object| frames[object.frame as usize] as usize),
+                    array: above.filter(is_array).map(|at| frames[at] as usize),
                 });
                 if let Some(object) = objects.last_mut().filter(|_| is_key) {
-                    object.key = inner;
-                    object.wants_key = false;
+                    object.key = KeySpan { start: start as u32, end: end as u32 };
                 }
                 at = end;
             }
@@ -173,8 +172,8 @@ pub fn visit_strings<'a>(line: &'a str, mut visit: impl FnMut(LineString<'a>)) {
 }
 
 /// Returns the object whose members the scan is among; `None` if it is in an array.
-fn innermost<'o, 'a>(objects: &'o mut [Object<'a>], frames: &[usize]) -> Option<&'o mut Object<'a>> {
-    objects.last_mut().filter(|object| object.frame + 1 == frames.len())
+fn innermost<'o>(objects: &'o mut [Object], frames: &[u32]) -> Option<&'o mut Object> {
+    objects.last_mut().filter(|object| object.frame as usize + 1 == frames.len())
 }
 
 /// Where the string ends whose text begins at `start`: at its closing quote, or with the line.
@@ -191,9 +190,10 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 
 /// Whether the innermost of `depth` objects and arrays is one of the format's own: the line, its message,
 /// or a block of that.
-fn is_format_object(objects: &[Object<'_>], depth: usize) -> bool {
+fn is_format_object(line: &str, objects: &[Object], depth: usize) -> bool {
     let has = |frame: usize, key: &str| {
-        objects.get(frame).is_some_and(|object| object.frame == frame && object.key == key)
+        let key_of = |object: &Object| object.key.of(line).map(JsonKey::raw);
+        objects.get(frame).is_some_and(|object| object.frame as usize == frame && key_of(object) == Some(key))
     };
     match depth {
         1 => true,

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use threadline_entry::MAX_NAME;
+
 /// The bytes of an id, then bytes that are not ASCII. Most ids fit, and are stored and compared without an
 /// allocation. Others have a number, see [`IdPacker`].
 #[derive(Clone, Copy, Debug, Eq)]
@@ -31,7 +33,7 @@ impl IdPacker {
 
     #[cold]
     fn add_other(&mut self, id: &[u8]) -> Option<PackedId> {
-        if id.is_empty() || std::str::from_utf8(id).is_err() {
+        if id.is_empty() || id.len() > MAX_NAME || std::str::from_utf8(id).is_err() {
             return None;
         }
         let number = match self.others.get(id) {

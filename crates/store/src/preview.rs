@@ -1,13 +1,13 @@
 //! A preview of a session for lists, read from both ends of its file.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
-use memchr::{memmem, memrchr_iter};
+use memchr::{memchr, memmem, memrchr_iter};
 use rayon::prelude::*;
 use threadline_entry::key::{self, quoted};
 use threadline_entry::{FirstPromptSearch, Json, Millis, SessionStartSearch, TitleSources, walk};
@@ -244,8 +244,8 @@ impl TailValues {
             let wanted = [(key::GIT_BRANCH, git_branch.is_none()), (key::VERSION, version.is_none())];
             if kind != LineKind::Record && wanted.iter().any(|(_, wanted)| *wanted) {
                 let members = leading_members::members(line, wanted);
-                keep(&mut git_branch, members[0]);
-                keep(&mut version, members[1]);
+                keep_name(&mut git_branch, members[0]);
+                keep_name(&mut version, members[1]);
             }
         }
         Self {
@@ -310,9 +310,9 @@ impl HeadValues {
             let is_done = !wanted.iter().any(|(_, wanted)| *wanted);
             if !is_done {
                 let members = leading_members::members(line, wanted);
-                keep(&mut cwd, members[0]);
-                keep(&mut version, members[1]);
-                keep(&mut git_branch, members[2]);
+                keep_name(&mut cwd, members[0]);
+                keep_name(&mut version, members[1]);
+                keep_name(&mut git_branch, members[2]);
             }
             examine_line(&mut search, line);
             if !start.is_done() {
@@ -369,11 +369,13 @@ struct SessionTitles<'w> {
     last_prompt: Option<Cow<'w, str>>,
     summary: Option<Cow<'w, str>>,
     tag: Option<Cow<'w, str>>,
+    /// The uuids of the messages, once a summary is found.
+    uuids: Option<HashSet<&'w [u8]>>,
 }
 
 impl<'w> SessionTitles<'w> {
     /// Reads a line of `bytes`.
-    fn read_line(&mut self, line: &'w [u8], kind: LineKind, bytes: &[u8]) {
+    fn read_line(&mut self, line: &'w [u8], kind: LineKind, bytes: &'w [u8]) {
         if kind == LineKind::Conversation {
             if let Some(record) = record_at_end(line) {
                 self.read_line(record, LineKind::Record, bytes);
@@ -407,7 +409,10 @@ impl<'w> SessionTitles<'w> {
         keep(&mut self.custom_title, custom);
         keep(&mut self.ai_title, ai);
         keep(&mut self.last_prompt, prompt);
-        if self.summary.is_none() && is_own_summary(leaf, bytes) {
+        // Old versions wrote the titles of other sessions into a new log.
+        if let Some(leaf) = leaf.filter(|_| self.summary.is_none()).and_then(Json::as_str)
+            && self.uuids.get_or_insert_with(|| uuids(bytes)).contains(leaf.as_bytes())
+        {
             keep(&mut self.summary, of("summary", summary));
         }
         keep(&mut self.tag, of("tag", tag));
@@ -477,18 +482,27 @@ fn has(line: &[u8], needle: &str) -> bool {
     memmem::find(line, needle.as_bytes()).is_some()
 }
 
-/// Returns whether a summary is about a message in `bytes`. Old versions wrote the titles of other sessions
-/// into a new log.
-fn is_own_summary(leaf: Option<Json<'_>>, bytes: &[u8]) -> bool {
-    let Some(leaf) = leaf.and_then(Json::as_str) else { return false };
-    has(bytes, &format!("{}:\"{leaf}\"", quoted::UUID))
-        || has(bytes, &format!("{}: \"{leaf}\"", quoted::UUID))
+/// Returns the values of all members `uuid` in `bytes`.
+fn uuids(bytes: &[u8]) -> HashSet<&[u8]> {
+    let values = memmem::find_iter(bytes, quoted::UUID).filter_map(|at| {
+        let value = bytes[at + quoted::UUID.len()..].strip_prefix(b":")?;
+        let value = value.strip_prefix(b" ").unwrap_or(value).strip_prefix(b"\"")?;
+        Some(&value[..memchr(b'"', value)?])
+    });
+    values.collect()
 }
 
 /// Stores the value if the slot is empty and the value is a string.
 fn keep<'w>(slot: &mut Option<Cow<'w, str>>, value: Option<Json<'w>>) {
     if slot.is_none() {
         *slot = value.and_then(Json::as_str);
+    }
+}
+
+/// Stores the value if the slot is empty and the value is a name.
+fn keep_name<'w>(slot: &mut Option<Cow<'w, str>>, value: Option<Json<'w>>) {
+    if slot.is_none() {
+        *slot = value.and_then(Json::as_name);
     }
 }
 

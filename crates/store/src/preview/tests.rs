@@ -90,6 +90,21 @@ fn a_session_starts_at_its_earliest_line_before_the_first_reply() {
 }
 
 #[test]
+fn summaries_of_very_many_other_sessions_are_not_the_title() {
+    let foreign = |i| format!(r#"{{"type":"summary","summary":"no","leafUuid":"{i}"}}"#);
+    let own = r#"{"type":"summary","summary":"Own","leafUuid":"own"}"#.to_owned();
+    let prompt = PROMPT.replace("\"type\":\"user\"", "\"uuid\": \"own\",\"type\":\"user\"");
+    let filler = filler(2 * WINDOW_BYTES);
+    let titled = r#"{"title":1}"#.to_owned();
+    let lines: Vec<String> = [titled, own].into_iter().chain((0..40_000).map(foreign)).collect();
+    let preview = preview_of_text(&format!("{}\n{prompt}\n{filler}", lines.join("\n")));
+    assert_eq!(preview.ai_title, None);
+    assert_eq!((preview.summary, preview.first_prompt.as_deref()), (None, Some("hello")));
+    let preview = preview_of_text(&format!("{prompt}\n{}\n", lines[1..900].join("\n")));
+    assert_eq!(preview.title().as_deref(), Some("Own"));
+}
+
+#[test]
 fn titles_have_an_order_of_precedence() {
     let custom = r#"{"type":"custom-title","customTitle":"Mine","sessionId":"s"}"#;
     let later = r#"{"type":"custom-title","customTitle":"Later","sessionId":"s"}"#;
