@@ -206,6 +206,13 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     }
     name.is_env |= is_set || is_flag && name.is_password;
     let range = value.range(text)?;
+    if name.is_password
+        && !value.is_quoted
+        && (name.is_env || begins_line(bytes, start))
+        && let Some(range) = value.generated_range(text, start, range.end)
+    {
+        return Some(range);
+    }
     // Alone on the rest of its line, as in a configuration file.
     let is_line = matches!(bytes.get(range.end), None | Some(b'\n' | b'\r')) && (!value.by_space || is_row);
     if is_row && !is_line {
@@ -215,6 +222,14 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let is_word = value.plain_equals && range.len() >= 10 && !text[range.clone()].contains(['[', '.', '/']);
     let is_line = is_line || is_word;
     name.accepts(&text[range.clone()], value.is_quoted, is_line).then_some(range)
+}
+
+/// Returns whether nothing but a little space, or the sign of a list or of a diff, is before a name on its
+/// line.
+fn begins_line(bytes: &[u8], start: usize) -> bool {
+    let before = &bytes[start.saturating_sub(LONGEST_NAME)..start];
+    let indent = before.iter().rev().take_while(|byte| b" \t+-".contains(byte)).count();
+    start == indent || before.iter().rev().nth(indent) == Some(&b'\n')
 }
 
 /// Returns whether a word of a name begins here: `PASS`, `db.pass`, `keystorePass`.
@@ -448,6 +463,26 @@ impl AssignedValue {
     }
 }
 
+impl AssignedValue {
+    /// Returns the range of a generated password, given the start of its name, and the end of the part before
+    /// its first sign that may end a value. A password in a connection string ends at a semicolon; others end
+    /// with their line or, as in a shell, at a space.
+    fn generated_range(&self, text: &str, name: usize, end: usize) -> Option<Range<usize>> {
+        let rest = &text.as_bytes()[end..text.len().min(end + LONGEST_NAME)];
+        let is_end = |byte: &u8| *byte <= b' ' || *byte >= 0x7F || b"\"'`\\".contains(byte);
+        let length = rest.iter().position(is_end).unwrap_or(rest.len());
+        if length == 0 || rest.get(length) == Some(&b' ') && !self.plain_equals {
+            return None;
+        }
+        let whole = self.start..end + length;
+        let value = &text[whole.clone()];
+        let is_string = value.ends_with(';') || name > 0 && text.as_bytes()[name - 1] == b';';
+        let length = if is_string { value.split(';').next().map_or(0, str::len) } else { value.len() };
+        let range = self.start..self.start + length;
+        heuristics::is_generated(&text[range.clone()]).then_some(range)
+    }
+}
+
 /// The expectations that a name sets for its value.
 struct SecretName {
     /// A password, which may be chosen by a person.
@@ -522,6 +557,17 @@ impl SecretName {
         // An app password of Google: four groups of four letters.
         if self.is_password && is_quoted && value.len() == 19 && value.split(' ').all(is_four_letters) {
             return true;
+        }
+        if self.is_password && is_quoted && heuristics::is_generated(value) {
+            return true;
+        }
+        // A sign before a password chosen by a person, but not before a name or a path: `@cme2024Prod`.
+        if self.is_password && is_quoted && value.len() > 8 {
+            let n_digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+            let is_plain = bytes[1..].iter().all(u8::is_ascii_alphanumeric);
+            if n_digits >= 2 && is_plain && matches!(bytes[0], b'@' | b'&' | b'*' | b'~') {
+                return self.accepts(&value[1..], is_quoted, is_line);
+            }
         }
         if self.is_harmless && (value.len() < 20 || !heuristics::is_random(bytes)) {
             return false;

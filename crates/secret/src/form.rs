@@ -40,19 +40,23 @@ impl TokenForm {
         if !(self.length.0..=self.length.1).contains(&length) {
             return None;
         }
-        // The word continues after the characters of the set, so it is not a token.
-        if rest.get(length).is_some_and(|next| *next == b'_' || next.is_ascii_alphanumeric()) {
+        // The word continues after the characters of the set, so it is not a token. Two underscores separate
+        // the parts of a name: `mcp__ghp_…__get`.
+        let is_separated = rest[length..].starts_with(b"__");
+        let continues = |next: &u8| *next == b'_' || next.is_ascii_alphanumeric();
+        if !is_separated && rest.get(length).is_some_and(continues) {
             return None;
         }
         self.looks_real(&rest[..length]).then_some(at + self.prefix.len() + length)
     }
 
     /// Returns whether a token of this form may begin here. A short prefix inside a longer word does not
-    /// count: `task-…` contains `sk-`. A prefix of several characters with a separator may follow a joined
-    /// name: `fix-ghp_…`.
+    /// count: `task-…` contains `sk-`. A prefix of several characters with a separator, or of a token in
+    /// capitals, may follow a joined name: `fix-ghp_…`, `claude-AKIA…`.
     fn may_begin(&self, text: &[u8], at: usize) -> bool {
         let is_joined = || at > 0 && matches!(text[at - 1], b'-' | b'_');
-        let is_distinct = || self.prefix.len() >= 4 && self.prefix.ends_with(['_', '-', '.']);
+        let is_set_off = || self.prefix.ends_with(['_', '-', '.']) || self.alphabet == Alphabet::Upper;
+        let is_distinct = || self.prefix.len() >= 4 && is_set_off();
         self.prefix.len() > 8 || begins_word(text, at) || is_joined() && is_distinct()
     }
 

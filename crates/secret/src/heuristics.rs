@@ -448,9 +448,46 @@ pub(crate) fn is_fixture(password: &str) -> bool {
     .any(|part| lower.contains(part))
 }
 
+/// Parts of templates, expressions and markup.
+const CODE_PARTS: &[&str] = &[
+    "${", "{{", "$(", "#{", "<%", "%>", "</", "/>", "()", "://", "..", "=>", "->", "::", "/*", "##", "&&",
+    "||", "==", "!=", ");", "&amp;", "&lt;", "&gt;", "&quot;", "[secret:",
+];
+
+/// Returns whether a password looks generated: letters of both cases, digits and signs, and no words.
+///
+/// Such a password may contain any sign and begin with any, also those that end a value elsewhere.
+pub(crate) fn is_generated(password: &str) -> bool {
+    let bytes = password.as_bytes();
+    if !(10..=128).contains(&bytes.len()) || !bytes.iter().all(u8::is_ascii_graphic) {
+        return false;
+    }
+    let count = |kind: fn(&u8) -> bool| bytes.iter().filter(|byte| kind(byte)).count();
+    let letters_and_digits =
+        [count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase), count(u8::is_ascii_digit)];
+    let n_signs = count(u8::is_ascii_punctuation);
+    let (n_distinct, pairs) = (distinct(bytes), LetterPairs::of(bytes));
+    let is_mixed = match letters_and_digits.iter().filter(|count| **count > 0).count() {
+        3 => n_signs >= 1 && n_distinct >= 8,
+        // One of the kinds may be missing by chance.
+        2 => n_signs >= 2 && n_distinct >= 11,
+        _ => false,
+    };
+    // Two signs may form an operator by chance.
+    let is_long = bytes.len() >= 16 && n_signs >= 4 && pairs.common * 3 <= pairs.all;
+    is_mixed
+        && pairs.common * 2 <= pairs.all
+        && !has_sequence(bytes)
+        && (is_long || !CODE_PARTS.iter().any(|part| password.contains(part)))
+        && !is_dummy(password)
+}
+
 /// Returns whether the value is a password, given that one is expected here, such as after a flag.
 pub(crate) fn is_password(value: &str) -> bool {
     let bytes = value.as_bytes();
+    if is_generated(value) {
+        return true;
+    }
     let has = |kind: fn(&u8) -> bool| bytes.iter().any(kind);
     if value.len() < 5
         || bytes.iter().any(|byte| *byte < b' ' || *byte >= 0x7F)

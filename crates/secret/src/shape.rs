@@ -790,10 +790,9 @@ fn address(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     };
     let password = &text[secret.clone()];
     // Several asterisks mask a password.
-    let plain = !password.contains("**")
-        && password
-            .bytes()
-            .all(|byte| !matches!(byte, b'$' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b','));
+    let has_signs =
+        password.bytes().any(|byte| matches!(byte, b'$' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b','));
+    let plain = !password.contains("**") && (!has_signs || heuristics::is_generated(password));
     let real = if user.is_empty() && secret.start == at.end {
         heuristics::is_random(password.as_bytes()) && password.len() >= 20
     } else {

@@ -55,6 +55,7 @@ fn a_secret_is_found_in_any_context() {
         ("\n\t", "\r\n"),
         ("fix-", "-again"),
         ("MY_TOKEN_", " "),
+        ("mcp__", "__get"),
     ] {
         let text = format!("{before}{secret}{behind}");
         let found = rules.find(&text);
@@ -191,4 +192,62 @@ fn tokens_in_markup_are_masked_and_images_are_not_changed() {
     let image =
         format!("<img src=\"data:image/png;base64,{}/{token}/{}\">", "iVBO".repeat(99), "Rw0K".repeat(99));
     assert_eq!(rules.clean_tokens(&image), image);
+}
+
+#[test]
+fn a_generated_password_may_contain_any_sign() {
+    /// Returns characters of a set that look random.
+    fn generated(state: &mut u64, length: usize, signs: &str) -> String {
+        let set: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').chain(signs.chars()).collect();
+        let mut next = || {
+            *state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            set[(*state >> 33) as usize % set.len()]
+        };
+        (0..length).map(|_| next()).collect()
+    }
+    let rules = Rules::new();
+    // As password managers and infrastructure tools generate them.
+    let kinds =
+        [(14, "!@#$%^&*"), (20, "!@.-_*"), (16, "!@#$%&*()-_=+[]{}<>:?"), (32, "!$%&()*+,-./:<=>?@[]^_{|}~")];
+    let places = [
+        ("DB_PASSWORD=", "\n"),
+        ("DB_PASSWORD=\"", "\"\n"),
+        ("a:\n  password: ", "\n  user: a\n"),
+        ("[db]\npassword = ", "\n"),
+        ("{\"password\": \"", "\"}"),
+        ("Server=s;User Id=sa;Password=", ";"),
+        ("mysql -u root -p'", "' app"),
+    ];
+    for (before, after) in places {
+        let (mut missed, mut state) = (Vec::new(), 7);
+        for (length, signs) in kinds {
+            for _ in 0..50 {
+                // A letter, since a sign may begin something else in some of these places.
+                let password = format!("a{}", generated(&mut state, length, signs));
+                let text = format!("{before}{password}{after}");
+                if !rules.find(&text).iter().any(|found| text[found.range.clone()] == *password) {
+                    missed.push(password);
+                }
+            }
+        }
+        assert!(missed.len() <= 12, "{before}: {} of 200 missed: {missed:?}", missed.len());
+    }
+}
+
+#[test]
+fn code_with_signs_is_no_generated_password() {
+    let rules = Rules::new();
+    for text in [
+        "password: getUser(Id2).name,",
+        "  password: form.Password1.value;",
+        "password=hash(Salt1,Input2)",
+        "\"password\": \"<%= ENV1.Db %>\"",
+        "\"password\": \"${DB_Pass1}\"",
+        "password: \"#loginPass2FA\"",
+        "password = request.POST['Pw1']",
+        "  password: <Your-Password-1>",
+        "password: !!str Aa1bb2cc3",
+    ] {
+        assert!(rules.find(text).is_empty(), "{text}");
+    }
 }
