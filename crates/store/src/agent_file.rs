@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use threadline_entry::{AgentKind, Entry, Json, key, walk};
 
@@ -95,12 +96,41 @@ const MAX_DEPTH: usize = 8;
 pub(crate) fn agents_of(path: &Path, id: &str) -> Listing<AgentFile> {
     let mut listing = agents_in_side_dir(path);
     let Some(folder) = path.parent() else { return listing };
-    let shared = shared_agents(folder);
-    let own = shared.found.into_iter().filter(|(owner, _)| owner == id).map(|(_, agent)| agent);
-    listing.append(Listing { found: own.collect(), errors: shared.errors });
-    listing.found.sort_by(|a, b| a.path.cmp(&b.path));
+    if has_shared_agents(folder) {
+        let shared = shared_agents(folder);
+        let own = shared.found.into_iter().filter(|(owner, _)| owner == id).map(|(_, agent)| agent);
+        listing.append(Listing { found: own.collect(), errors: shared.errors });
+        listing.found.sort_by(|a, b| a.path.cmp(&b.path));
+    }
     listing
 }
+
+/// Returns whether a folder may contain agents that are not in a directory of their session.
+///
+/// A folder may have very many sessions, so one without such agents is remembered until it changes.
+fn has_shared_agents(folder: &Path) -> bool {
+    static WITHOUT: LazyLock<Mutex<HashMap<PathBuf, SystemTime>>> = LazyLock::new(Mutex::default);
+    let modified = fs_err::metadata(folder).and_then(|metadata| metadata.modified()).ok();
+    let known = || WITHOUT.lock().unwrap_or_else(PoisonError::into_inner);
+    if modified.is_some() && known().get(folder) == modified.as_ref() {
+        return false;
+    }
+    let mut agents = Listing::new();
+    walk_folder(folder, None, 0, &mut agents);
+    let has_agents =
+        !agents.found.is_empty() || !agents.errors.is_empty() || folder.join("subagents").exists();
+    // A file that is added within the resolution of the clock would not change the time.
+    if let Some(modified) = modified
+        && !has_agents
+        && modified.elapsed().is_ok_and(|age| age > CLOCK_RESOLUTION)
+    {
+        known().insert(folder.to_owned(), modified);
+    }
+    has_agents
+}
+
+/// The resolution of modification times, at the worst.
+const CLOCK_RESOLUTION: Duration = Duration::from_secs(3);
 
 /// The agents stored next to the session logs of a folder, read once for all sessions.
 #[derive(Debug, Default)]
@@ -247,6 +277,22 @@ mod tests {
         format!(
             "{{\"type\":\"file-history-snapshot\"}}\n{{\"isSidechain\":true,\"sessionId\":\"{owner}\"}}\n"
         )
+    }
+
+    #[test]
+    fn an_agent_is_found_in_a_folder_that_had_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        put(at("s1.jsonl"), "{}\n");
+        let count = || SessionFile::at(at("s1.jsonl")).agents().found.len();
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        fs_err::File::open(dir.path()).unwrap().into_file().set_modified(long_ago).unwrap();
+        assert_eq!((count(), count()), (0, 0));
+        put(at("agent-1234567.jsonl"), &of("s1"));
+        assert_eq!(count(), 1);
+        fs_err::remove_file(at("agent-1234567.jsonl")).unwrap();
+        put(at("subagents/agent-7654321.jsonl"), &of("s1"));
+        assert_eq!(count(), 1);
     }
 
     #[test]
