@@ -6,6 +6,11 @@ use std::path::Path;
 
 use crate::disk::is_absence;
 use crate::regular_file::open_regular;
+use crate::write_root::existing_part;
+
+/// The maximum number of folders above a new file. A path is examined folder by folder, and each
+/// folder costs the length of the path.
+const MAX_DEPTH: usize = 128;
 
 /// Returns why no file can be created, replaced or removed at `path`; `None` if no reason is known.
 ///
@@ -45,7 +50,10 @@ fn existing_obstacle(path: &Path) -> Option<String> {
 
 /// The obstacle to a new file, and to the folders above it that are missing.
 fn missing_obstacle(path: &Path, name: &OsStr) -> Option<String> {
-    let folder = path.ancestors().skip(1).find(|folder| std::fs::symlink_metadata(folder).is_ok())?;
+    if path.components().count() > MAX_DEPTH {
+        return Some("too many folders".to_owned());
+    }
+    let folder = existing_part(path.parent()?)?;
     match std::fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => return Some(format!("{} is not a folder", folder.display())),
@@ -118,6 +126,7 @@ mod tests {
             (&long, Some("name too long")),
             (&format!("new/{long}/file"), Some("name too long")),
             (&"deep/".repeat(2000), Some("name too long")),
+            (&"a/".repeat(500), Some("too many folders")),
             ("a\0b", Some("no file can have this name")),
             ("..", Some("a folder")),
         ] {

@@ -35,20 +35,13 @@ const SYSTEM_DIRS: &[&str] =
 /// Names of files and folders from which other programs take commands, or the programs that they run, without
 /// being asked to: hooks of version control, coding agents, editors, package managers. Not build files and
 /// scripts, which are the code of a project. Hidden names are not listed: all of them need permission, except
-/// for [`HARMLESS_HIDDEN`].
-const COMMAND_SOURCES: &[&str] = &[
-    "_darcs",
-    "bunfig.toml",
-    "crush.json",
-    "lefthook-local.yaml",
-    "lefthook-local.yml",
-    "lefthook.yaml",
-    "lefthook.yml",
-    "mise.local.toml",
-    "mise.toml",
-    "opencode.json",
-    "opencode.jsonc",
-];
+/// for [`HARMLESS_HIDDEN`]. A file `HEAD` makes its folder a repository of Git, whose `config` names programs.
+const COMMAND_SOURCES: &[&str] = &["_darcs", "head", "mise"];
+
+/// The same for files with an extension of [`DATA_EXTENSIONS`]: their names up to the first dot.
+const COMMAND_SOURCE_FILES: &[&str] = &["bunfig", "crush", "lefthook", "lefthook-local", "mise", "opencode"];
+
+const DATA_EXTENSIONS: &[&str] = &[".json", ".jsonc", ".toml", ".yaml", ".yml"];
 
 /// Hidden files and folders that only configure how text is checked, formatted, built or published, or that
 /// only a program started by the user reads.
@@ -182,7 +175,10 @@ impl WriteRoot {
         let Some(real) = resolve(path).filter(|_| self.contains(path)) else {
             return Some(WriteRisk::Outside);
         };
-        let given = path.ancestors().take_while(|part| resolve(part).as_ref() != Some(&self.path));
+        // Folders that do not exist have the same names in the real path.
+        let is_inside = |part: &&Path| resolve(part).is_some_and(|part| part.starts_with(&self.path));
+        let existing = existing_part(path).filter(is_inside).into_iter().flat_map(Path::ancestors);
+        let given = existing.take_while(|part| resolve(part).as_ref() != Some(&self.path));
         let given = given.filter_map(Path::file_name);
         let real = real.strip_prefix(&self.path).into_iter().flat_map(|below| below.components());
         let real = real.map(Component::as_os_str);
@@ -201,13 +197,17 @@ fn is_command_source(name: &OsStr) -> bool {
     // In upper case first: two letters have the same upper case as an ASCII letter, but not the same lower
     // case.
     let name = name.to_uppercase().to_lowercase();
+    let data = DATA_EXTENSIONS.iter().find_map(|end| name.strip_suffix(end));
     if !name.starts_with('.') {
         // The short name that Windows gives a hidden file: `git~1`.
         let is_number = |text: &str| text.len() == 1 && text.bytes().all(|byte| byte.is_ascii_digit());
         let is_short = name.len() <= 8 && name.split_once('~').is_some_and(|(_, number)| is_number(number));
-        return is_short || name.ends_with(".code-workspace") || COMMAND_SOURCES.contains(&&*name);
+        let stem = data.and_then(|data| data.split('.').next());
+        return is_short
+            || name.ends_with(".code-workspace")
+            || COMMAND_SOURCES.contains(&&*name)
+            || stem.is_some_and(|stem| COMMAND_SOURCE_FILES.contains(&stem));
     }
-    let data = [".json", ".toml", ".yaml", ".yml"].iter().find_map(|end| name.strip_suffix(end));
     let is_harmless = |name: &str| HARMLESS_HIDDEN.contains(&name);
     !(is_harmless(&name) || data.is_some_and(is_harmless) || name.starts_with(".env."))
 }
@@ -230,11 +230,15 @@ fn resolve(path: &Path) -> Option<PathBuf> {
     if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
         return None;
     }
-    let exists = |path: &&Path| std::fs::symlink_metadata(path).is_ok();
-    let existing = path.ancestors().find(exists)?;
+    let existing = existing_part(path)?;
     let rest = path.strip_prefix(existing).ok()?;
     let real = fs_err::canonicalize(existing).ok()?;
     Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+}
+
+/// Returns the longest part of a path that exists.
+pub(crate) fn existing_part(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|part| std::fs::symlink_metadata(part).is_ok())
 }
 
 #[cfg(test)]
@@ -341,7 +345,11 @@ mod tests {
             ".some-tool-of-next-year/config",
             "loom.code-workspace",
             "Lefthook.yaml",
+            "lefthook.toml",
             "opencode.json",
+            "mise.local.toml",
+            "mise/config.toml",
+            "sub/HEAD",
         ] {
             assert_eq!(root.risk(&Path::new(&loom).join(name)), Some(WriteRisk::CommandSource), "{name}");
         }
@@ -350,6 +358,8 @@ mod tests {
             "git/config",
             "package.json",
             "Cargo.toml",
+            "head.tsx",
+            "crush/mise.rs",
             "a~b/c~1.txt",
             ".gitignore",
             ".github/workflows/a.yml",

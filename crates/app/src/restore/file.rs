@@ -1,12 +1,14 @@
 //! One file to restore: its content then and now, and where it is written.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use threadline_session::{ContentEvidence, FileContent, FileHistory, FileText, HistoryPoint};
 use threadline_store::{
-    FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRisk, WriteRoot, read_regular,
-    write_obstacle,
+    FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRisk, WriteRoot, open_regular,
+    read_regular, write_obstacle,
 };
 
 use threadline_view::{line_counts, unified};
@@ -24,10 +26,12 @@ pub struct FileRestore {
     pub label: String,
     /// The path that is written.
     pub target: PathBuf,
-    /// The content then; `None` if the file did not exist, or if the content is unknown.
-    pub content: Option<Vec<u8>>,
-    /// The content now, at the path in the session.
-    now: Option<Vec<u8>>,
+    /// The content then; `None` if the file did not exist, or if the content is unknown. Files with the same
+    /// backup share it.
+    pub content: Option<Arc<Vec<u8>>>,
+    /// The digest of the content now, at the path in the session. A log may name many large files, so their
+    /// contents are read again where they are compared.
+    now: Option<FileDigest>,
     /// The change to the target.
     pub action: RestoreAction,
     /// The source of the content.
@@ -103,8 +107,55 @@ impl ContentSource {
 /// The content of a file at a moment.
 enum PastContent {
     Absent,
-    Bytes(Vec<u8>),
+    Bytes(Arc<Vec<u8>>),
     Unknown,
+}
+
+/// The maximum number of files with the same backup. Claude Code makes one backup for each file.
+const MAX_FILES_OF_BACKUP: usize = 16;
+
+/// The files that were read for a plan. A log may name the same backup, or an existing file in different
+/// spellings, any number of times.
+#[derive(Default)]
+struct FileReader {
+    /// By name.
+    backups: HashMap<String, SharedBackup>,
+    /// By path with links resolved.
+    digests: HashMap<PathBuf, FileDigest>,
+}
+
+/// The backup of one or more files.
+struct SharedBackup {
+    /// `None` if there is no backup with this name.
+    content: Option<Arc<Vec<u8>>>,
+    n_files: usize,
+}
+
+impl FileReader {
+    /// Reads a backup; `None` if there is none with this name, or if too many other files have it.
+    fn backup(&mut self, session: &SessionFile, name: &str) -> Result<Option<Arc<Vec<u8>>>, AppError> {
+        if !self.backups.contains_key(name) {
+            let read = session.backup(name).map_err(AppError::read(format!("the backup {name}")))?;
+            let backup = SharedBackup { content: read.map(Arc::new), n_files: 0 };
+            self.backups.insert(name.to_owned(), backup);
+        }
+        Ok(self.backups.get_mut(name).and_then(|backup| {
+            backup.n_files += 1;
+            backup.content.clone().filter(|_| backup.n_files <= MAX_FILES_OF_BACKUP)
+        }))
+    }
+
+    /// Computes the digest of the regular file at a path; `None` if there is none.
+    fn digest(&mut self, path: &Path) -> Option<FileDigest> {
+        let real = std::fs::canonicalize(path).ok()?;
+        if let Some(known) = self.digests.get(&real) {
+            return Some(*known);
+        }
+        // By the path as it is given, since not every link is followed.
+        let digest = open_regular(path).and_then(FileDigest::read_from).ok()?;
+        self.digests.insert(real, digest);
+        Some(digest)
+    }
 }
 
 impl FileRestore {
@@ -119,15 +170,16 @@ impl FileRestore {
     ) -> Result<Vec<Self>, AppError> {
         let to = root.map(WriteRoot::path).filter(|_| to_folder);
         let mut files = Vec::new();
+        let mut reader = FileReader::default();
         for state in history.states_at(at) {
-            let Past { content, source, note, backup } = Past::of(session, state.content)?;
+            let Past { content, source, note, backup } = Past::of(session, &mut reader, state.content)?;
             let label = relative_label(&state.path, history.root());
             let target = match to {
                 Some(dir) => dir.join(path_inside(&label)),
                 None => PathBuf::from(&state.path),
             };
-            let now = read_regular(Path::new(&state.path)).ok();
-            let existing = if to.is_some() { read_regular(&target).ok() } else { now.clone() };
+            let now = reader.digest(Path::new(&state.path));
+            let existing = if to.is_some() { reader.digest(&target) } else { now };
             let action = match (&content, &existing) {
                 (PastContent::Unknown, _) => RestoreAction::Cannot,
                 (PastContent::Absent, None) => RestoreAction::Keep,
@@ -135,7 +187,9 @@ impl FileRestore {
                 (PastContent::Absent, Some(_)) if to.is_some() => RestoreAction::Keep,
                 (PastContent::Absent, Some(_)) => RestoreAction::Delete,
                 (PastContent::Bytes(_), None) => RestoreAction::Create,
-                (PastContent::Bytes(then), Some(existing)) if then == existing => RestoreAction::Keep,
+                (PastContent::Bytes(then), Some(existing)) if is_content(then, existing) => {
+                    RestoreAction::Keep
+                }
                 (PastContent::Bytes(_), Some(_)) => RestoreAction::Change,
             };
             let (mut action, mut note) = (action, note);
@@ -144,8 +198,10 @@ impl FileRestore {
             {
                 (action, note) = (RestoreAction::Blocked, Some(blocked_note(&reason)));
             }
-            let risk = root.map_or(Some(WriteRisk::Outside), |root| root.risk(&target));
-            let risk = risk.filter(|_| action.writes());
+            let risk = match action.writes() {
+                true => root.map_or(Some(WriteRisk::Outside), |root| root.risk(&target)),
+                false => None,
+            };
             let content = match content {
                 PastContent::Bytes(bytes) => Some(bytes),
                 PastContent::Absent | PastContent::Unknown => None,
@@ -174,18 +230,21 @@ impl FileRestore {
 
     /// Blocks files whose target is that of an earlier file, or above or below it: only one can be written.
     pub(super) fn block_conflicts(files: &mut [Self]) {
+        // None is above another one, so only the two neighbours of a target can be above or below it.
         let mut targets: BTreeSet<PathBuf> = BTreeSet::new();
-        let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
         for file in files.iter_mut().filter(|file| file.action.writes()) {
             let real = file.real_target();
-            if real.ancestors().any(|part| targets.contains(part)) || folders.contains(&real) {
+            let is_below = targets
+                .range::<PathBuf, _>(..=&real)
+                .next_back()
+                .is_some_and(|target| real.starts_with(target));
+            if is_below
+                || targets.range::<PathBuf, _>(&real..).next().is_some_and(|target| target.starts_with(&real))
+            {
                 file.note = Some(blocked_note("another file of the session needs the same path"));
                 file.action = RestoreAction::Blocked;
                 file.risk = None;
                 continue;
-            }
-            if file.action != RestoreAction::Delete {
-                folders.extend(real.ancestors().skip(1).map(Path::to_owned));
             }
             targets.insert(real);
         }
@@ -195,21 +254,21 @@ impl FileRestore {
     fn real_target(&self) -> PathBuf {
         let skipped = usize::from(self.action != RestoreAction::Change);
         let real = self.target.ancestors().skip(skipped).find_map(|folder| {
-            let rest = self.target.strip_prefix(folder).ok()?;
-            Some(std::fs::canonicalize(folder).ok()?.join(rest))
+            let real = std::fs::canonicalize(folder).ok()?;
+            Some(real.join(self.target.strip_prefix(folder).ok()?))
         });
         real.unwrap_or_else(|| self.target.clone())
     }
 
     /// The step that writes the file.
     pub(super) fn step(&self) -> Result<Step<'_>, RestoreError> {
-        let content = || Box::new(self.content.as_deref().unwrap_or_default());
+        let content = || Box::new(self.content_bytes());
         let step = |path, action| Step { path, kind: FileKind::Plain, action, modified: None };
         Ok(match self.action {
             RestoreAction::Change => {
                 // The target of a link is changed, and not the link.
                 let path = std::fs::canonicalize(&self.target)?;
-                let read = FileDigest::of(self.now.as_deref().unwrap_or_default());
+                let read = self.now.unwrap_or_else(|| FileDigest::of(b""));
                 step(path, StepAction::Replace { read, content: content() })
             }
             RestoreAction::Delete if self.target.is_symlink() => {
@@ -229,21 +288,37 @@ impl FileRestore {
             return None;
         }
         let (now, then) = self.texts()?;
-        Some(line_counts(now, then))
+        Some(line_counts(&now, then))
+    }
+
+    fn content_bytes(&self) -> &[u8] {
+        self.content.as_ref().map_or(&[], |content| content.as_slice())
+    }
+
+    /// Whether the content is the same now and then.
+    fn is_unchanged(&self) -> bool {
+        match (&self.content, &self.now) {
+            (Some(then), Some(now)) => is_content(then, now),
+            (then, now) => then.is_none() && now.is_none(),
+        }
     }
 
     /// The texts now and then, if both are text.
-    fn texts(&self) -> Option<(&str, &str)> {
-        let now = std::str::from_utf8(self.now.as_deref().unwrap_or_default()).ok()?;
-        let then = std::str::from_utf8(self.content.as_deref().unwrap_or_default()).ok()?;
-        (!now.contains('\0') && !then.contains('\0')).then_some((now, then))
+    fn texts(&self) -> Option<(Cow<'_, str>, &str)> {
+        let then = std::str::from_utf8(self.content_bytes()).ok().filter(|then| !then.contains('\0'))?;
+        let now = match self.now {
+            _ if self.is_unchanged() => Cow::Borrowed(then),
+            Some(_) => Cow::Owned(String::from_utf8(read_regular(Path::new(&self.path)).ok()?).ok()?),
+            None => Cow::Borrowed(""),
+        };
+        (!now.contains('\0')).then_some((now, then))
     }
 
     /// The change from now to then in the format of `diff -u`; empty if there is none. Secrets are masked in
     /// both texts, not in the patch, whose marks would separate a secret from the lines that identify it.
     pub fn patch(&self, mask: &SessionTextMask) -> String {
-        let is_unchanged = matches!(self.action, RestoreAction::Cannot | RestoreAction::Blocked);
-        if is_unchanged || self.now.as_deref() == self.content.as_deref() {
+        let has_no_change = matches!(self.action, RestoreAction::Cannot | RestoreAction::Blocked);
+        if has_no_change || self.is_unchanged() {
             return String::new();
         }
         let label = mask.text(&self.label).replace('\\', "/");
@@ -254,7 +329,7 @@ impl FileRestore {
         };
         let (from, to) = (header("a", self.now.is_some()), header("b", self.content.is_some()));
         let Some((now, then)) = self.texts() else { return format!("Binary files {from} and {to} differ\n") };
-        match (mask.text(now), mask.text(then)) {
+        match (mask.text(&now), mask.text(then)) {
             (now, then) if now == then => format!("Files {from} and {to} differ in masked secrets only\n"),
             (now, then) => unified(&now, &then, (&from, &to)),
         }
@@ -271,7 +346,7 @@ struct Past {
 
 impl Past {
     /// Reads the content: the backup where it exists, otherwise the text that the edits in the log give.
-    fn of(session: &SessionFile, content: FileContent) -> Result<Self, AppError> {
+    fn of(session: &SessionFile, reader: &mut FileReader, content: FileContent) -> Result<Self, AppError> {
         let past = |content, source, note: Option<&str>, backup| Self {
             content,
             source,
@@ -281,30 +356,25 @@ impl Past {
         Ok(match content {
             FileContent::Absent => past(PastContent::Absent, ContentSource::Backup, None, None),
             FileContent::Text(text) => {
-                past(PastContent::Bytes(text.into_bytes()), ContentSource::Edits, None, None)
+                past(PastContent::Bytes(Arc::new(text.into_bytes())), ContentSource::Edits, None, None)
             }
             FileContent::Unknown => {
                 let note = "the log does not contain its text";
                 past(PastContent::Unknown, ContentSource::Nothing, Some(note), None)
             }
-            FileContent::Backup { name, edits } => {
-                let read = session.backup(&name).map_err(AppError::read(format!("the backup {name}")))?;
-                match (read, edits) {
-                    (Some(bytes), _) => {
-                        past(PastContent::Bytes(bytes), ContentSource::Backup, None, Some(name))
-                    }
-                    (None, FileText::Text(text)) => {
-                        let note =
-                            "its backup is missing; restored from the edits in the log, with plain line ends";
-                        let content = PastContent::Bytes(text.into_bytes());
-                        past(content, ContentSource::Edits, Some(note), Some(name))
-                    }
-                    (None, _) => {
-                        let note = "its backup is missing, and the log does not contain its text";
-                        past(PastContent::Unknown, ContentSource::Nothing, Some(note), Some(name))
-                    }
+            FileContent::Backup { name, edits } => match (reader.backup(session, &name)?, edits) {
+                (Some(bytes), _) => past(PastContent::Bytes(bytes), ContentSource::Backup, None, Some(name)),
+                (None, FileText::Text(text)) => {
+                    let note =
+                        "its backup is missing; restored from the edits in the log, with plain line ends";
+                    let content = PastContent::Bytes(Arc::new(text.into_bytes()));
+                    past(content, ContentSource::Edits, Some(note), Some(name))
                 }
-            }
+                (None, _) => {
+                    let note = "its backup is missing, and the log does not contain its text";
+                    past(PastContent::Unknown, ContentSource::Nothing, Some(note), Some(name))
+                }
+            },
         })
     }
 }
@@ -321,6 +391,11 @@ pub fn is_named(path: &str, name: &str, root: Option<&str>) -> bool {
         || path.ends_with(&format!("/{name}"))
         || is_below(name)
         || root.is_some_and(|root| is_below(&root))
+}
+
+/// Returns whether `bytes` have a digest, which is computed only if they have its length.
+fn is_content(bytes: &[u8], digest: &FileDigest) -> bool {
+    bytes.len() as u64 == digest.length && FileDigest::of(bytes) == *digest
 }
 
 fn blocked_note(reason: &str) -> String {

@@ -230,3 +230,48 @@ fn a_restore_belongs_to_the_home_of_its_session() {
     fs::write(&path, without_home).unwrap();
     assert_eq!((listed(&world.app), listed(&other)), (1, 1), "a receipt of an earlier version");
 }
+
+/// Plans a restore of files with these backups, which the snapshot of a log names.
+fn plan_of_snapshot(world: &World, dir: &Path, files: &[(String, Option<&str>)]) -> RestorePlan {
+    let backup = |(path, name): &(String, Option<&str>)| {
+        let name = name.map_or("null".to_owned(), |name| format!("\"{name}\""));
+        format!(r#""{path}":{{"backupFileName":{name},"version":1}}"#)
+    };
+    let backups: Vec<String> = files.iter().map(backup).collect();
+    let notation = format!("snapshot u1 {{{}}}\nu1 user \"go\"\n", backups.join(","));
+    world.home.session_in(dir.to_str().unwrap(), "s", &notation);
+    plan(world, RestorePoint::End, &RestoreOptions::default()).unwrap()
+}
+
+#[test]
+fn files_with_the_same_backup_share_its_content() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    world.home.file(format!("file-history/{}/aa@v1", session_uuid("s")), "content");
+    let files: Vec<_> = (10..40).map(|i| (format!("a{i}"), Some("aa@v1"))).collect();
+    let plan = plan_of_snapshot(&world, dir.path(), &files);
+    let contents: Vec<_> = plan.files.iter().filter_map(|file| file.content.as_ref()).collect();
+    assert!(contents.iter().all(|content| std::sync::Arc::ptr_eq(content, contents[0])));
+    // Claude Code makes one backup for each file, so no real log has so many.
+    let unknown = plan.files.iter().filter(|file| file.action == RestoreAction::Cannot);
+    assert_eq!((contents.len(), unknown.count()), (16, 14));
+}
+
+#[test]
+fn of_targets_above_each_other_one_is_written() {
+    let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
+    world.home.file(format!("file-history/{}/aa@v1", session_uuid("s")), "content");
+    let deep = format!("deep{}", "/a".repeat(1000));
+    let names = ["b", "b-c", "b/c", "b/c/d", "c/d", "c/d-e", "c/d/e", "./c/d", &deep];
+    let files: Vec<_> = names.iter().map(|name| ((*name).to_owned(), Some("aa@v1"))).collect();
+    let plan = plan_of_snapshot(&world, dir.path(), &files);
+    let of = |action| {
+        let files = plan.files.iter().filter(move |file| file.action == action);
+        files.map(|file| &*file.label).collect::<Vec<_>>()
+    };
+    assert_eq!(of(RestoreAction::Create).len(), 4, "{:?}", of(RestoreAction::Create));
+    let blocked = of(RestoreAction::Blocked);
+    assert!(
+        blocked.contains(&&*deep) && blocked.contains(&"b/c/d") && blocked.contains(&"c/d/e"),
+        "{blocked:?}"
+    );
+}
