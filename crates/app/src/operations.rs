@@ -157,8 +157,8 @@ impl App {
     /// A session id alone does not identify a home, since a copy of a home contains the same ids. It decides
     /// only for a restore by an earlier version, whose receipt does not name the home.
     fn operation_scope(&self) -> impl Fn(&Receipt) -> bool {
-        let roots: Vec<PathBuf> =
-            self.store().homes().iter().map(Home::root).flat_map(spellings_of).collect();
+        let roots = self.store().homes().iter().map(Home::root).flat_map(spellings_of);
+        let roots: Vec<PathBuf> = roots.chain(self.store().real_roots().iter().cloned()).collect();
         move |receipt: &Receipt| {
             let paths = receipt.files.iter().flat_map(|file| [Some(&file.path), file.target.as_ref()]);
             let mut paths = paths.flatten();

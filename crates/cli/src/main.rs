@@ -14,6 +14,7 @@ mod ui;
 mod version;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -112,12 +113,17 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
 fn report_usage(error: &clap::Error) -> ExitCode {
     // Messages quote arguments, so they are printed with colours only if the arguments contain no control
     // characters.
-    let is_plain = |arg: std::ffi::OsString| arg.to_str().is_some_and(|arg| visible(arg) == *arg);
-    if std::env::args_os().all(is_plain) {
-        // A write error cannot be reported anywhere.
+    let is_plain = |arg: &OsString| arg.to_str().is_some_and(|arg| visible(arg) == *arg);
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let is_colorless = |pair: &[OsString]| pair[0] == "--color" && pair[1] == "never";
+    let has_color = !args.iter().any(|arg| arg == "--color=never") && !args.windows(2).any(is_colorless);
+    // A write error cannot be reported anywhere.
+    if !args.iter().all(is_plain) || error.use_stderr() && !has_color {
+        ui::write_stderr(&text!("{}", error.render()));
+    } else if has_color {
         let _ = error.print();
     } else {
-        ui::write_stderr(&text!("{}", error.render()));
+        let _ = std::io::stdout().write_all(error.render().to_string().as_bytes());
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

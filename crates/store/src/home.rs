@@ -70,7 +70,9 @@ impl Store {
         Self { homes, roots }
     }
 
-    pub(crate) fn roots(&self) -> &[PathBuf] {
+    /// Returns the directories of the homes with links resolved: their roots and their `projects`, which may
+    /// be links.
+    pub fn real_roots(&self) -> &[PathBuf] {
         &self.roots
     }
 

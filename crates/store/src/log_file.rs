@@ -113,7 +113,7 @@ impl Store {
     pub fn logs(&self) -> Listing<LogFile> {
         let mut listing = Listing::new();
         let folders = self.project_folders(&mut listing);
-        for part in map_in_parallel(&folders, |(_, folder)| in_project(folder, self.roots())) {
+        for part in map_in_parallel(&folders, |(_, folder)| in_project(folder, self.real_roots())) {
             listing.append(part);
         }
         sort_and_deduplicate(&mut listing.found);
@@ -127,7 +127,9 @@ impl Store {
     pub fn logs_since(&self, moment: SystemTime) -> Listing<LogFile> {
         let mut listing = Listing::new();
         let folders = self.project_folders(&mut listing);
-        for part in map_in_parallel(&folders, |(_, folder)| in_project_since(folder, moment, self.roots())) {
+        for part in
+            map_in_parallel(&folders, |(_, folder)| in_project_since(folder, moment, self.real_roots()))
+        {
             listing.append(part);
         }
         sort_and_deduplicate(&mut listing.found);

@@ -163,7 +163,7 @@ impl Store {
         for (home, folder) in self.project_folders(&mut listing) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
             if is_wanted_folder(&name) {
-                list_folder(home, &folder, &name, self.roots(), is_wanted_id, &mut listing);
+                list_folder(home, &folder, &name, self.real_roots(), is_wanted_id, &mut listing);
             }
         }
         listing
@@ -189,7 +189,7 @@ impl Store {
             let mut seen: HashSet<_> = folders.iter().filter_map(|(_, folder)| real(folder)).collect();
             links.sort_by(|(_, a), (_, b)| a.cmp(b));
             links.retain(|(_, link)| {
-                let is_followed = link.is_dir() && is_inside(link, self.roots());
+                let is_followed = link.is_dir() && is_inside(link, self.real_roots());
                 if link.is_dir() && !is_followed {
                     listing.errors.push(link_error(link));
                 }

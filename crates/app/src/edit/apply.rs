@@ -44,7 +44,21 @@ impl PlannedEdit<'_> {
             summary: self.summary(),
             command: &options.command,
         };
+        self.check_links(app)?;
         app.apply_steps(receipt, self.steps()?)
+    }
+
+    /// Refuses to change a file through a folder that is a link out of the homes. The steps name files by
+    /// their real paths.
+    fn check_links(&self, app: &App) -> Result<(), EditError> {
+        let changed = self.plan.side_files().iter().filter_map(|side| match side {
+            SideFileOp::Change { path, .. } => Some(path),
+            _ => None,
+        });
+        for path in changed.chain([&self.source.file.path]) {
+            app.store().check_write(&std::path::absolute(path)?)?;
+        }
+        Ok(())
     }
 
     fn steps(&self) -> Result<Vec<Step<'_>>, EditError> {

@@ -89,6 +89,13 @@ pub enum EditError {
         path: PathBuf,
     },
 
+    /// The session is to be moved to the directory that it is in.
+    #[error("the session is in {directory} already")]
+    AlreadyIn {
+        /// The directory.
+        directory: String,
+    },
+
     /// No line of the session was written in the directory that it is to be moved from.
     #[error("no line was written in {directory}")]
     NotWrittenIn {

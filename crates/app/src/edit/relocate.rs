@@ -26,7 +26,8 @@ impl EditSession {
     /// # Errors
     ///
     /// [`EditError::NotInHome`], [`EditError::NoWorkingDirectory`], [`EditError::NoSuchDirectory`],
-    /// [`EditError::TargetExists`], [`EditError::NotWrittenIn`], and errors of reading side files.
+    /// [`EditError::TargetExists`], [`EditError::AlreadyIn`], [`EditError::NotWrittenIn`], and errors of reading
+    /// side files.
     pub fn move_to(&self, options: &MoveOptions) -> Result<PlannedEdit<'_>, EditError> {
         let Some(home) = &self.file.home else {
             return Err(EditError::NotInHome { path: self.file.path.clone() });
@@ -40,6 +41,9 @@ impl EditSession {
             return Err(EditError::NoSuchDirectory { path: options.to.clone() });
         }
         let to = without_trailing_slash(&to.to_string_lossy());
+        if from == to {
+            return Err(EditError::AlreadyIn { directory: to });
+        }
         let folder = home.projects_dir().join(encode_project(&to));
         let path = folder.join(self.file.path.file_name().unwrap_or_default());
         if path.exists() && path != self.file.path {
@@ -71,7 +75,13 @@ impl EditSession {
             let target = folder.join(rest);
             let is_log = file.extension().is_some_and(|extension| extension == "jsonl");
             let content = if is_log { Some(relocated_log(&read(&file)?, from, to)) } else { None };
-            draft.add_side_file(SideFileOp::Move { from: file, to: target, content });
+            // Two directories may have one folder.
+            let action = match content {
+                content if target != file => Some(SideFileOp::Move { from: file, to: target, content }),
+                Some((read, content)) => Some(SideFileOp::Change { path: file, read, content }),
+                None => None,
+            };
+            action.into_iter().for_each(|action| draft.add_side_file(action));
         }
         let side = |folder: &Path| format!("{}/{}/", folder.display(), self.file.id);
         draft.move_path(side(old), side(folder));

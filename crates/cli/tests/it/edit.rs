@@ -819,3 +819,77 @@ fn an_edit_with_nothing_to_do_prints_json() {
     assert_eq!((run.json()["lines_changed"].as_u64(), run.json()["receipt"].is_null()), (Some(0), true));
     assert!(run.json()["reason"].is_string(), "{run}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_applied_edit_that_cannot_be_printed_names_its_undo() {
+    let world = EditFixture::new();
+    world.home.session("loom", LOOM);
+    for args in
+        [&["edit", "title", "last", "The loom", "--apply"][..], &["edit", "delete", "last", "--apply"]]
+    {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let done = world.command(args).stdout(full).output().unwrap();
+        let err = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(2) && err.contains("`threadline op undo "), "{args:?}: {err}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn operations_are_found_if_the_projects_are_a_link() {
+    let world = EditFixture::new();
+    world.home.session("loom", LOOM);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (projects, target) = (world.home.root().join("projects"), elsewhere.path().join("projects"));
+    std::fs::rename(&projects, &target).unwrap();
+    std::os::unix::fs::symlink(&target, &projects).unwrap();
+    assert_eq!(world.run(&["edit", "clone", "last", "--title", "Copy", "--apply"]).code, 0);
+    assert_eq!(world.run(&["edit", "title", "last", "The loom", "--apply"]).code, 0);
+    let log = world.run(&["op", "log"]).out;
+    assert!(log.contains("title") && log.contains("clone"), "{log}");
+    // The newest operation is undone.
+    assert_eq!(world.run(&["op", "undo", "--apply"]).code, 0);
+    assert!(!world.run(&["list"]).out.contains("The loom"));
+    assert_eq!(world.run(&["list", "--json"]).out.matches("\"title\"").count(), 2);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_change_through_a_linked_folder_out_of_the_homes_is_refused() {
+    let world = EditFixture::new();
+    let path = world.home.session("loom", LOOM);
+    let agents = path.with_extension("").join("subagents");
+    std::fs::create_dir_all(&agents).unwrap();
+    let token = "ghp_wWPw5k4aXcaT4fNP0UcnZJUVFkl6LO0pINUx";
+    let line = format!(
+        "{{\"type\":\"user\",\"uuid\":\"x1\",\"isSidechain\":true,\"message\":{{\"role\":\"user\",\"content\":\"{token}\"}}}}\n"
+    );
+    std::fs::write(agents.join("agent-a1.jsonl"), &line).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let target = elsewhere.path().join("subagents");
+    std::fs::rename(&agents, &target).unwrap();
+    std::os::unix::fs::symlink(&target, &agents).unwrap();
+    let run = world.run(&["edit", "redact", "last", "--in-place", "--apply"]);
+    assert_eq!(read(&target.join("agent-a1.jsonl")), line, "{run}");
+}
+
+#[test]
+fn a_move_to_the_same_folder_leaves_no_private_files() {
+    let world = EditFixture::new();
+    let path = world.home.session("loom", LOOM);
+    let folder = path.parent().unwrap();
+    let names = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let session = world.run(&["list", "--json"]).out;
+    let cwd = serde_json::from_str::<Value>(session.lines().next().unwrap()).unwrap();
+    let cwd = cwd["cwd"].as_str().map_or("/home/ada/loom".to_owned(), str::to_owned);
+    let run = world.run(&["edit", "move", "last", "--cwd", &cwd, "--apply"]);
+    assert!(run.code == 2 && run.err.contains("already"), "{run}");
+    assert_eq!(names(), before);
+}

@@ -418,6 +418,15 @@ fn errors_and_receiver_responses_are_safe() {
 }
 
 #[test]
+fn usage_errors_and_help_have_no_colours_if_none_are_wanted() {
+    for args in [&["--color", "never", "--nonsense"][..], &["--color=never", "list", "--help"]] {
+        let args: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
+        let (_, written) = on_terminal(&args, &[]);
+        assert!(!written.is_empty() && !written.contains(&b'\x1b'), "{args:?}");
+    }
+}
+
+#[test]
 fn an_unwritable_stderr_causes_no_panic() {
     let home = TestHome::new();
     let full = || File::options().write(true).open("/dev/full");

@@ -90,6 +90,8 @@ impl Operations {
         let result = self.stage(&mut receipt, steps, &executor).and_then(|()| {
             self.set_state(&mut receipt, OperationState::Applying)?;
             self.switch_to(&mut receipt, Version::After, true, &mut executor)?;
+            // A file that another operation has changed to the same content keeps its staged copy until here.
+            executor.clear_staged(&receipt, false)?;
             executor.set_times(&receipt, Version::After)?;
             self.set_state(&mut receipt, OperationState::Done)
         });

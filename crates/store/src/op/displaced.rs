@@ -267,7 +267,7 @@ impl Executor<'_> {
 
     /// Whether another program has a file in the operation's folder open, and may still write to it.
     pub(super) fn has_open_backup(&self, receipt: &Receipt) -> Result<bool, OpError> {
-        for (i, file) in receipt.files.iter().enumerate().filter(|(_, file)| file.grows) {
+        for (i, file) in receipt.files.iter().enumerate() {
             for version in [Version::Before, Version::After] {
                 let backup = self.backup_path(i, file, Slot::Version(version));
                 if self.fs.metadata(&backup)?.is_some_and(|backup| self.fs.is_written_elsewhere(&backup)) {

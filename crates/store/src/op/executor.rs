@@ -129,7 +129,7 @@ impl Executor<'_> {
         for _ in 0..crate::append::LOCK_ATTEMPTS {
             let file = self.fs.open(path)?;
             lock(&file)?;
-            if self.fs.metadata(path)?.is_some_and(|now| is_metadata_of(&now, &file)) {
+            if is_metadata_of(self.fs.metadata(path)?.as_ref(), &file)? {
                 return Ok(file);
             }
         }

@@ -195,7 +195,7 @@ impl Executor<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        let is_old = self.fs.metadata(&displaced)?.is_some_and(|linked| is_metadata_of(&linked, old));
+        let is_old = is_metadata_of(self.fs.metadata(&displaced)?.as_ref(), old)?;
         let is_replaced = match (is_old, is_linked) {
             (true, true) => self.exchange(i, old, expected, staged, path)?,
             (true, false) => {
@@ -249,7 +249,7 @@ impl Executor<'_> {
             }
             result => result?,
         }
-        let is_old = self.fs.metadata(&exchanged)?.is_some_and(|now| is_metadata_of(&now, old));
+        let is_old = is_metadata_of(self.fs.metadata(&exchanged)?.as_ref(), old)?;
         let is_expected = is_old
             && match expected {
                 None => true,

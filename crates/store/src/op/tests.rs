@@ -313,7 +313,7 @@ impl Holder {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_program_that_keeps_a_log_open_writes_into_a_receipt() {
+fn a_program_that_keeps_a_file_open_writes_into_a_receipt() {
     type Run = fn(&World, PathBuf);
     let undone_and_redone: Run = |world, log| {
         let done = world.operations.apply(operation("a"), vec![replace(log, "a\n", "b\n")]).unwrap();
@@ -327,11 +327,10 @@ fn a_program_that_keeps_a_log_open_writes_into_a_receipt() {
         let steps = vec![replace(log, "a\n", "b\n"), create(there, "no")];
         let error = world.operations.apply(operation("a"), steps).unwrap_err();
         assert!(matches!(error, OpError::NotDone { reverted: 1, .. }), "{error:?}");
-        assert_eq!(world.read("home/s.jsonl"), "a\n");
     };
-    for run in [undone_and_redone, failed] {
+    for (run, name) in [(undone_and_redone, "s.jsonl"), (failed, "s.jsonl"), (failed, "s.txt")] {
         let world = World::new();
-        let log = world.put("home/s.jsonl", "a\n");
+        let log = world.put(&format!("home/{name}"), "a\n");
         let holder = Holder::of(&log);
         run(&world, log);
         holder.write();
@@ -339,6 +338,19 @@ fn a_program_that_keeps_a_log_open_writes_into_a_receipt() {
         let mut kept = kept.map(|file| fs_err::read_to_string(file.path()).unwrap());
         assert!(kept.any(|text| text.contains("late")));
     }
+}
+
+#[test]
+fn a_change_that_another_operation_has_made_leaves_no_private_files() {
+    let world = World::new();
+    let (log, file) = (world.put("home/s.jsonl", "old\n"), world.put("home/s.txt", "old\n"));
+    for id in ["a", "b"] {
+        // Both were planned before either was applied.
+        let steps = vec![replace(log.clone(), "old\n", "new\n"), replace(file.clone(), "old\n", "new\n")];
+        world.operations.apply(operation(id), steps).unwrap();
+    }
+    let names: Vec<String> = world.files().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["home/s.jsonl", "home/s.txt"]);
 }
 
 #[test]

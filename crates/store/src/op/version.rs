@@ -101,9 +101,10 @@ pub(super) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     FileId::of(a) == FileId::of(b)
 }
 
-/// Whether this is the metadata of an open file.
-pub(super) fn is_metadata_of(metadata: &Metadata, file: &File) -> bool {
-    file.metadata().is_ok_and(|of| is_same_file(metadata, &of))
+/// Whether this is the metadata of an open file. `None` is that of no file.
+pub(super) fn is_metadata_of(metadata: Option<&Metadata>, file: &File) -> io::Result<bool> {
+    let Some(metadata) = metadata else { return Ok(false) };
+    Ok(is_same_file(metadata, &file.metadata()?))
 }
 
 /// Whether this is a symbolic link to `target`.

@@ -58,10 +58,12 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
         let files = plural(report.written.len() as u64, "file");
         writeln!(answer, "{}: {files} restored", visible(&report.session.id))?;
     }
-    answer.finish()?;
+    // If it cannot be printed, the files have been restored all the same.
+    let printed = answer.finish();
     if let Some(receipt) = receipt {
         cx.ui.note(&format!("undo: `threadline op undo {receipt}`"));
     }
+    printed?;
     match level {
         PrivacyLevel::Full => {}
         PrivacyLevel::Redacted => cx.ui.warn("the archived copy is redacted: secrets in it were replaced"),

@@ -42,11 +42,13 @@ pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<CommandOutcome, Com
         receipt = Some(deletion.apply(&cx.app, &options)?.id);
         warn_if_recreated(cx, &session);
     }
-    report(cx, &session, deletion.files(), receipt.as_deref())?;
+    // If it cannot be printed, the session has been deleted all the same.
+    let reported = report(cx, &session, deletion.files(), receipt.as_deref());
     cx.ui.note(&match receipt {
         Some(id) => format!("deleted; undo: `threadline op undo {id}`"),
         None => "planned; nothing was deleted. Add --apply to delete it".to_owned(),
     });
+    reported?;
     Ok(CommandOutcome::Done)
 }
 

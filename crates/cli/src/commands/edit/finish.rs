@@ -70,7 +70,8 @@ fn finish_plan(
         return Ok(CommandOutcome::Done);
     }
     let receipt = edit.apply(&cx.app, &write.apply_options())?;
-    show(Some(&receipt.id))?;
+    // If it cannot be printed, the change has been made all the same.
+    let shown = show(Some(&receipt.id));
     let undo = format!("undo: `threadline op undo {}`", receipt.id);
     cx.ui.note(&match edit.new_session() {
         Some(_) => {
@@ -80,6 +81,7 @@ fn finish_plan(
         }
         None => format!("done; {undo}"),
     });
+    shown?;
     Ok(CommandOutcome::Done)
 }
 
