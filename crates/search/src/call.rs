@@ -2,6 +2,7 @@
 //! command.
 
 use std::io::{self, Read};
+use std::ops::Range;
 
 use memchr::{memchr, memmem, memrchr};
 use rustc_hash::FxHashMap;
@@ -46,13 +47,14 @@ pub(crate) fn command_of(input: Json<'_>) -> Option<String> {
 }
 
 /// The tool calls of one log, looked up on demand.
-#[derive(Default)]
 pub(crate) struct CallLookup {
     /// The last lines before the current block, and the byte offset at which they end.
     previous_lines: Vec<u8>,
     previous_end: u64,
     /// The number of times the log was read again for one call.
     n_rereads: usize,
+    /// The number of lines that may still be parsed without finding the call.
+    misses_left: usize,
     /// All calls of the log, once it was read again too often.
     index: Option<CallsById>,
 }
@@ -65,6 +67,23 @@ const NEAR_DISTANCE: usize = 1 << 15;
 
 /// The log is read again for this many calls. After that, all of them are indexed.
 const MAX_REREADS: usize = 3;
+
+/// This many lines are parsed that contain the id of a result and a call, but not the call of the result.
+/// After that, all calls are indexed, because every result of a hostile log may have the same such lines
+/// before it.
+const MAX_MISSES: usize = 1_000;
+
+impl Default for CallLookup {
+    fn default() -> Self {
+        Self {
+            previous_lines: Vec::new(),
+            previous_end: 0,
+            n_rereads: 0,
+            misses_left: MAX_MISSES,
+            index: None,
+        }
+    }
+}
 
 impl CallLookup {
     /// Keeps the last lines of a block, for results in the next one.
@@ -87,17 +106,22 @@ impl CallLookup {
     ) -> Option<CallInfo> {
         let near = memrchr(b'\n', &block.bytes[..offset.saturating_sub(NEAR_DISTANCE)])
             .map_or(0, |newline| newline + 1);
-        if let Some(call) = find_between(id, block, near, offset) {
+        let misses_left = &mut self.misses_left;
+        if let Some(call) = find_between(id, block, near..offset, misses_left) {
             return Some(call);
         }
         if self.index.is_none() {
-            let call = find_between(id, block, 0, near).or_else(|| self.find_before(id, block));
+            let call = find_between(id, block, 0..near, misses_left).or_else(|| self.find_before(id, block));
             if call.is_some() {
                 return call;
             }
-            if self.n_rereads < MAX_REREADS {
+            if self.n_rereads < MAX_REREADS && self.misses_left > 0 {
                 self.n_rereads += 1;
-                return reread_for_call(id, block.at.byte_offset, open).ok().flatten();
+                let end = block.at.byte_offset;
+                let call = reread_for_call(id, end, &mut self.misses_left, open).ok().flatten();
+                if call.is_some() || self.misses_left > 0 {
+                    return call;
+                }
             }
             self.index = Some(index_calls(open).unwrap_or_default());
         }
@@ -107,13 +131,13 @@ impl CallLookup {
     }
 
     /// Searches the lines kept, if they directly precede the block.
-    fn find_before(&self, id: &str, block: LineBlock<'_>) -> Option<CallInfo> {
+    fn find_before(&mut self, id: &str, block: LineBlock<'_>) -> Option<CallInfo> {
         if self.previous_end != block.at.byte_offset {
             return None;
         }
         let line_no = block.at.line_no.saturating_sub(count_lines(&self.previous_lines));
         let before = LineBlock { bytes: &self.previous_lines, at: Position { line_no, byte_offset: 0 } };
-        find_between(id, before, 0, self.previous_lines.len())
+        find_between(id, before, 0..self.previous_lines.len(), &mut self.misses_left)
     }
 }
 
@@ -121,11 +145,12 @@ impl CallLookup {
 fn reread_for_call<R: Read>(
     id: &str,
     end: u64,
+    misses_left: &mut usize,
     open: &impl Fn() -> io::Result<R>,
 ) -> io::Result<Option<CallInfo>> {
     let mut lines = LineReader::new(open()?.take(end)).skip_longer_than(LONGEST_LINE);
     while let Some(block) = lines.next_block()? {
-        let found = find_between(id, block, 0, block.bytes.len());
+        let found = find_between(id, block, 0..block.bytes.len(), misses_left);
         if found.is_some() {
             return Ok(found);
         }
@@ -133,13 +158,27 @@ fn reread_for_call<R: Read>(
     Ok(None)
 }
 
-fn find_between(id: &str, block: LineBlock<'_>, from: usize, to: usize) -> Option<CallInfo> {
+/// Searches the lines that begin in a range of a block. Returns `None` if no misses are left.
+fn find_between(
+    id: &str,
+    block: LineBlock<'_>,
+    range: Range<usize>,
+    misses_left: &mut usize,
+) -> Option<CallInfo> {
     let bytes = block.bytes;
-    for hit in memmem::find_iter(&bytes[from..to], id.as_bytes()) {
-        let hit = from + hit;
+    let quoted = format!("\"{id}\"");
+    let finder = memmem::Finder::new(&quoted);
+    let mut at = range.start;
+    while at < range.end
+        && *misses_left > 0
+        && let Some(hit) = finder.find(&bytes[at..range.end])
+    {
+        let hit = at + hit;
         let start = memrchr(b'\n', &bytes[..hit]).map_or(0, |newline| newline + 1);
         let stop = memchr(b'\n', &bytes[hit..]).map_or(bytes.len(), |newline| hit + newline);
         let line = &bytes[start..stop];
+        // A line may contain the id very many times.
+        at = stop;
         // Progress lines and results also contain the id.
         if memmem::find(line, b"tool_use\"").is_none() {
             continue;
@@ -155,6 +194,7 @@ fn find_between(id: &str, block: LineBlock<'_>, from: usize, to: usize) -> Optio
         if found.is_some() {
             return found;
         }
+        *misses_left -= 1;
     }
     None
 }

@@ -127,6 +127,27 @@ fn a_call_after_a_result_is_not_its_call() {
 }
 
 #[test]
+fn a_line_with_a_call_is_parsed_once_for_a_result() {
+    // Parsing the long line for each letter of it would take hours.
+    let letters = "e".repeat(1_000_000);
+    let log = log(&format!(
+        "a1 reply m1 tool e Bash {{}}\na2 <- a1 reply m2 tool t2 Read {{\"path\":\"{letters}\"}}\nr1 <- a2 result e \"warp\"\n"
+    ));
+    assert_eq!(described("warp", &log), "m1 line 3 result Bash: [warp]\n");
+}
+
+#[test]
+fn a_call_is_found_below_very_many_lines_with_its_id() {
+    let mut notation = "a1 reply m1 tool e Bash {}\n".to_owned();
+    for n in 0..2000 {
+        notation.push_str(&format!("b{n} reply n{n} tool t{n} Read {{\"path\":\"e\"}}\n"));
+    }
+    notation.push_str("r1 <- a1 result e \"warp\"\nr2 <- a1 result e \"warp weft\"\n");
+    let expected = "m1 line 2002 result Bash: [warp]\nm1 line 2003 result Bash: [warp] weft\n";
+    assert_eq!(described("warp", &log(&notation)), expected);
+}
+
+#[test]
 fn copies_of_a_line_have_one_key() {
     let one = search("slow", &threadline_testkit::log_of("one", TALK));
     let two = search("slow", &threadline_testkit::log_of("two", TALK));
