@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::{Entry, Kind, Millis, key, value};
 use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, ReplyIndex, Session};
 
+use crate::ancestor_search::AncestorSearch;
 use crate::draft::{EditDraft, LineContent};
 use crate::{sanitize, usage_reset};
 
@@ -201,6 +202,7 @@ fn remove_unwanted(
         .filter_map(|&idx| session.entries()[idx].uuid())
         .collect();
     let replies: FxHashSet<ReplyIndex> = chain.iter().filter_map(|&idx| session.reply_of(idx)).collect();
+    let mut forks = AncestorSearch::new(session);
     for (idx, &part) in parts.enumerated() {
         if part == ChainRole::Chain || draft.is_removed(idx) {
             continue;
@@ -226,7 +228,7 @@ fn remove_unwanted(
                 _ => None,
             }
         } else if is_tree && part == ChainRole::Other && !session.is_sidechain(idx) {
-            removal_reason(session, parts, &replies, idx)
+            removal_reason(session, parts, &replies, &mut forks, idx)
         } else {
             None
         };
@@ -273,6 +275,7 @@ fn removal_reason(
     session: &Session,
     parts: &IndexVec<EntryIndex, ChainRole>,
     replies: &FxHashSet<ReplyIndex>,
+    forks: &mut AncestorSearch,
     idx: EntryIndex,
 ) -> Option<&'static str> {
     let reply = session.reply_of(idx).or_else(|| answered_reply(session, idx));
@@ -282,9 +285,8 @@ fn removal_reason(
     if reply.is_none() && session.input(idx) == Some(InputKind::ToolResult) {
         return Some("tool result without a call");
     }
-    let above = session
-        .ancestors(idx)
-        .find(|&above| parts[above] == ChainRole::Chain || session.parent(above) == ParentLink::Dangling)?;
+    let is_end = |above| parts[above] == ChainRole::Chain || session.parent(above) == ParentLink::Dangling;
+    let above = forks.nearest(idx, is_end)?;
     (parts[above] != ChainRole::Chain).then_some("parent missing")
 }
 
@@ -421,6 +423,7 @@ fn move_branches_above(
     let Some(boundary) = comes.filter_map(|added| place_of(added.after?)).max() else { return };
     let above: FxHashMap<EntryIndex, usize> =
         chain[..=boundary].iter().enumerate().map(|(at, &idx)| (idx, at)).collect();
+    let mut forks = AncestorSearch::new(session);
     for &idx in &chain[boundary + 1..] {
         let behind = followers.remove(&idx).unwrap_or_default();
         let (mut stay, mut go_up) = (Vec::new(), Vec::new());
@@ -428,7 +431,7 @@ fn move_branches_above(
             let is_branch = parts[line] == ChainRole::Other
                 && is_tree(&session.entries()[line])
                 && !session.is_sidechain(line);
-            let fork = session.ancestors(line).find(|&above| parts[above] == ChainRole::Chain);
+            let fork = forks.nearest(line, |above| parts[above] == ChainRole::Chain);
             match fork.and_then(|fork| above.get(&fork)).filter(|_| is_branch) {
                 Some(&at) => go_up.push((line, at)),
                 None => stay.push(line),
@@ -521,6 +524,7 @@ fn link(
 ) {
     let session = draft.session;
     let mut seen = SeenUuids::new(session);
+    let mut remaining = AncestorSearch::new(session);
     let mut before: Option<u32> = None;
     let mut clock: Option<Millis> = None;
     let mut newest: Option<Millis> = None;
@@ -548,7 +552,7 @@ fn link(
             }
             clock = Some(time);
         } else {
-            let link = parent_outside_chain(draft, arranged, copies, at, before, order);
+            let link = parent_outside_chain(draft, arranged, copies, &mut remaining, at, before, order);
             arranged.lines[at].set_link(link);
             if !sidechain {
                 newest = newest.max(entry.timestamp());
@@ -595,6 +599,7 @@ fn parent_outside_chain(
     draft: &EditDraft<'_>,
     arranged: &Arrangement,
     copies: &DuplicateLines,
+    remaining: &mut AncestorSearch,
     at: usize,
     before: Option<u32>,
     order: LineOrder,
@@ -620,7 +625,13 @@ fn parent_outside_chain(
     if earlier(place(parent)) {
         return ResultParent::To(place(parent));
     }
-    let above = session.ancestors(idx).skip(2).map(place).find(|&place| earlier(place));
+    let mut next = session.ancestors(parent).nth(1);
+    let mut places = std::iter::from_fn(|| {
+        let above = remaining.nearest(next?, |above| place(above) != REMOVED)?;
+        next = session.ancestors(above).nth(1);
+        Some(place(above))
+    });
+    let above = places.find(|&place| earlier(place));
     above.or(before).map_or(ResultParent::Root, ResultParent::To)
 }
 

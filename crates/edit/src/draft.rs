@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::ops::{Index, IndexMut};
 use std::path::PathBuf;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::Block;
 use threadline_entry::{Entry, Finding};
-use threadline_session::{EntryIndex, Session};
+use threadline_session::{EntryIndex, ReplyIndex, Session};
 
 use crate::plan::{ContentDigest, EditPlan, PlanOptions};
 use crate::splice::{self, Splice};
@@ -37,6 +37,8 @@ pub struct EditDraft<'s> {
     pub(crate) extracts_agents: bool,
     /// Descriptions of the changes to the content of side files.
     pub(crate) side_notes: Vec<String>,
+    /// The replies whose thinking is removed.
+    pub(crate) without_thinking: FxHashSet<ReplyIndex>,
 }
 
 /// The changes to the text of one line. Kept small, since every line may have one.
@@ -287,6 +289,7 @@ impl<'s> EditDraft<'s> {
             moved_paths: Vec::new(),
             extracts_agents: false,
             side_notes: Vec::new(),
+            without_thinking: FxHashSet::default(),
         }
     }
 

@@ -34,6 +34,7 @@
 
 #![warn(missing_docs)]
 
+mod ancestor_search;
 mod arrange;
 mod clone;
 mod compress;

@@ -6,12 +6,14 @@
 //! its reply, because the signature would no longer match.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use threadline_entry::lens::Lens;
 use threadline_entry::{
     Ending, Entry, Json, Kind, LogLine, Position, StringRole, decode, decode_into, key, log_lines,
     parse_line, value, visit_strings,
@@ -450,8 +452,13 @@ impl<'r> Redactor<'r> {
         let blocks =
             entry.message().and_then(|message| message.content()).map(|content| content.json().raw());
         let message = blocks.map(|blocks| span(line, blocks)).filter(|_| is_message);
-        // Copies of thinking blocks, by the offset of the array that contains them.
-        let mut copies: BTreeMap<usize, FxHashSet<usize>> = BTreeMap::new();
+        // The offsets of the thinking blocks of the message.
+        let thoughts = LazyCell::new(|| -> FxHashSet<usize> {
+            let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+            let thoughts = blocks.filter(|block| block.is(value::THINKING));
+            thoughts.map(|block| span(line, block.object().json().raw()).start).collect()
+        });
+        let mut copies = ThinkingCopies::new(line);
         visit_strings(line, |text| {
             if matches!(text.role, StringRole::Id | StringRole::Opaque) {
                 return;
@@ -459,22 +466,17 @@ impl<'r> Redactor<'r> {
             let Some(new) = self.text(text.key, text.inner, true) else { return };
             let object = text.object.filter(|_| text.key == "thinking");
             match (object, text.array) {
-                (Some(object), Some(array)) if is_thinking_at(line, object) => {
-                    if message.as_ref().is_some_and(|message| message.start == array) {
-                        clean.has_secret_thinking = true;
-                        return;
-                    }
-                    copies.entry(array).or_default().insert(object);
+                (Some(object), Some(array))
+                    if message.as_ref().is_some_and(|message| message.start == array)
+                        && thoughts.contains(&object) =>
+                {
+                    clean.has_secret_thinking = true;
                 }
+                (Some(object), Some(array)) if copies.add(object, array) => {}
                 _ => clean.splices.push(Splice::new(text.range, new)),
             }
         });
-        for (array, objects) in copies {
-            let Some(json) = value_at(line, array) else { continue };
-            clean.splices.extend(delete_parts(line, json, |_, _, item| {
-                objects.contains(&span(line, item.raw()).start)
-            }));
-        }
+        clean.splices.extend(copies.deletions());
         clean
     }
 
@@ -659,6 +661,68 @@ pub(crate) fn each_entry(log: &[u8], mut visit: impl FnMut(&Entry)) {
     }
 }
 
+/// The copies of thinking blocks of a line that are deleted.
+struct ThinkingCopies<'l> {
+    line: &'l str,
+    /// Whether the objects at these offsets are thinking blocks.
+    is_thinking: FxHashMap<usize, bool>,
+    /// The arrays with copies, by their offsets, with the offsets of the copies.
+    arrays: BTreeMap<usize, (Json<'l>, FxHashSet<usize>)>,
+    /// The number of bytes of the line that may still be read.
+    n_bytes_left: usize,
+}
+
+impl<'l> ThinkingCopies<'l> {
+    /// How often a line is read again, on average over its bytes. Copies may be nested in each other very
+    /// deeply; they are not recognized beyond that.
+    const MAX_READS: usize = 16;
+
+    fn new(line: &'l str) -> Self {
+        let n_bytes_left = Self::MAX_READS * line.len();
+        Self { line, is_thinking: FxHashMap::default(), arrays: BTreeMap::new(), n_bytes_left }
+    }
+
+    /// Adds the object at an offset in an array, if it is a thinking block. Returns whether it was added.
+    fn add(&mut self, object: usize, array: usize) -> bool {
+        let is_thinking = match self.is_thinking.get(&object) {
+            Some(&known) => known,
+            None => {
+                let kind = self.value_at(object).and_then(|object| object.get(key::TYPE));
+                let is_thinking = kind.is_some_and(|kind| kind.is_str(value::THINKING));
+                self.is_thinking.insert(object, is_thinking);
+                is_thinking
+            }
+        };
+        if is_thinking && !self.arrays.contains_key(&array) {
+            let Some(json) = self.value_at(array) else { return false };
+            self.arrays.insert(array, (json, FxHashSet::default()));
+        }
+        let objects = self.arrays.get_mut(&array).filter(|_| is_thinking);
+        objects.is_some_and(|(_, objects)| {
+            objects.insert(object);
+            true
+        })
+    }
+
+    /// Returns the object or array at an offset, unless too much was read.
+    fn value_at(&mut self, start: usize) -> Option<Json<'l>> {
+        if self.n_bytes_left == 0 {
+            return None;
+        }
+        let found = value_at(self.line, start);
+        let n_read = found.map_or(self.line.len(), |json| json.raw().len());
+        self.n_bytes_left = self.n_bytes_left.saturating_sub(n_read);
+        found
+    }
+
+    fn deletions(self) -> impl Iterator<Item = Splice> {
+        let line = self.line;
+        self.arrays.into_values().flat_map(move |(json, objects)| {
+            delete_parts(line, json, |_, _, item| objects.contains(&span(line, item.raw()).start))
+        })
+    }
+}
+
 /// Returns the JSON object or array that starts at offset `start` of a line.
 fn value_at(line: &str, start: usize) -> Option<Json<'_>> {
     // The line is valid JSON, so it suffices to match brackets outside of strings.
@@ -684,13 +748,6 @@ fn value_at(line: &str, start: usize) -> Option<Json<'_>> {
         at += 1;
     }
     None
-}
-
-/// Returns whether the object at offset `start` is a thinking block.
-fn is_thinking_at(line: &str, start: usize) -> bool {
-    value_at(line, start)
-        .and_then(|object| object.get(key::TYPE))
-        .is_some_and(|kind| kind.is_str(value::THINKING))
 }
 
 /// Maps offsets in a decoded text to offsets in the raw content of its JSON string, in ascending order.

@@ -35,6 +35,9 @@ const SESSION_FIELDS: &[&str] = &[key::TEAM_NAME, key::AGENT_NAME, key::SLUG, ke
 /// Fields that are not searched for references: message content, and fields that are set elsewhere.
 const SKIPPED_FIELDS: &[&str] = &[key::MESSAGE, key::TOOL_USE_RESULT, key::UUID, key::PARENT_UUID];
 
+/// The length of a uuid. No id is longer.
+const UUID_LENGTH: usize = 36;
+
 impl IdRenamer {
     pub(crate) fn new(draft: &EditDraft<'_>, options: &PlanOptions) -> Self {
         let mut paths = draft.moved_paths.clone();
@@ -111,7 +114,9 @@ impl IdRenamer {
                 let inner = value.key().map(JsonKey::name);
                 let key = inner.as_deref().unwrap_or(key);
                 let value = value.json();
-                if let Some(id) = value.quoted().and_then(|id| self.id(plan, key, id)) {
+                let before = &entry.text()[..span(entry.text(), value.raw()).start];
+                let is_item = !before.trim_ascii_end().ends_with(':');
+                if let Some(id) = value.quoted().and_then(|id| self.id(plan, key, id, is_item)) {
                     out.push(Splice::replace(entry.text(), value.raw(), quote(&id)));
                 }
             }
@@ -119,13 +124,14 @@ impl IdRenamer {
         });
     }
 
-    /// Returns the new value of an id, if it changes.
-    fn id(&self, plan: &EditPlan<'_>, key: &str, id: &str) -> Option<String> {
-        // No id is longer than a uuid.
-        if id.len() > 36 || id.is_empty() {
+    /// Returns the new value of an id, if it changes. An item of a list may be one of very many short texts, so
+    /// it is an id only if it has the length of one, or is known.
+    fn id(&self, plan: &EditPlan<'_>, key: &str, id: &str, is_item: bool) -> Option<String> {
+        if id.len() > UUID_LENGTH || id.is_empty() {
             return None;
         }
-        if key == key::SESSION_ID || key == key::SESSION_ID_SNAKE {
+        let is_likely = !is_item || id.len() == UUID_LENGTH;
+        if is_likely && (key == key::SESSION_ID || key == key::SESSION_ID_SNAKE) {
             return self.new.as_ref().map(|new| new.id.clone());
         }
         if let Some(&place) = self.replacements.get(id) {
@@ -135,7 +141,7 @@ impl IdRenamer {
         if id == new.old_id {
             return Some(new.id.clone());
         }
-        let refers = REFERENCES.contains(&key) && !id.starts_with("msg_");
+        let refers = is_likely && REFERENCES.contains(&key) && !id.starts_with("msg_");
         (refers || plan.session().find(id).is_some()).then(|| new.seed.uuid(id))
     }
 
@@ -152,7 +158,11 @@ impl IdRenamer {
                 .filter(|block| block.is(value::THINKING) || block.is(value::REDACTED_THINKING))
                 .map(|block| span(text, threadline_entry::lens::Lens::object(block).json().raw()))
                 .collect();
-            for hit in hits.filter(|hit| !thoughts.iter().any(|thought| thought.contains(hit))) {
+            let is_in_thought = |hit: &usize| {
+                let next = thoughts.partition_point(|thought| thought.end <= *hit);
+                thoughts.get(next).is_some_and(|thought| thought.contains(hit))
+            };
+            for hit in hits.filter(|hit| !is_in_thought(hit)) {
                 out.push(Splice::new(hit..hit + from.len(), to.as_str()));
             }
         }

@@ -3,6 +3,7 @@
 //! Claude Code skips the same content on resume, but each version in a different way.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, Lens};
@@ -31,13 +32,27 @@ pub(crate) fn sanitize(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
 
 /// Returns the reply whose tool results end the conversation, so that the model has yet to continue it.
 pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[EntryIndex]) -> Option<ReplyIndex> {
+    pending_line(draft, chain, &mut FxHashSet::default()).map(|(_, reply)| reply)
+}
+
+/// Returns the pending reply, and the position of its last line. `answered` contains the replies that are
+/// answered after the end of `chain`, and gets those that are answered in it.
+fn pending_line(
+    draft: &EditDraft<'_>,
+    chain: &[EntryIndex],
+    answered: &mut FxHashSet<ReplyIndex>,
+) -> Option<(usize, ReplyIndex)> {
     let session = draft.session;
-    let mut answered: Vec<ReplyIndex> = Vec::new();
-    for &idx in chain.iter().rev().filter(|&&idx| !draft.is_removed(idx)) {
+    for (at, &idx) in chain.iter().enumerate().rev().filter(|&(_, &idx)| !draft.is_removed(idx)) {
         let entry = &session.entries()[idx];
         match entry.kind() {
             Kind::Assistant if entry.is_api_error() => {}
-            Kind::Assistant => return session.reply_of(idx).filter(|reply| answered.contains(reply)),
+            Kind::Assistant => {
+                return session
+                    .reply_of(idx)
+                    .filter(|reply| answered.contains(reply))
+                    .map(|reply| (at, reply));
+            }
             Kind::User => {
                 let text = entry.message()?.content()?.as_str().is_some();
                 if text || draft.blocks(idx).any(|(_, block)| !block.is(value::TOOL_RESULT)) {
@@ -53,11 +68,16 @@ pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[EntryIndex]) -> Opti
     None
 }
 
-/// Removes a pending reply that has lost its thinking, with its results. The API requires the thinking
-/// blocks of a reply that is continued after tool results.
+/// Removes a pending reply that has lost its thinking, with its results, and then the one before, if it is
+/// pending now. The API requires the thinking blocks of a reply that is continued after tool results.
 fn remove_pending_replies(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
     let session = draft.session;
-    while let Some(reply) = pending_reply(draft, chain) {
+    let mut end = chain.len();
+    let mut answered = FxHashSet::default();
+    // The lines of each reply, and those that answer it.
+    let mut lines_of: Option<FxHashMap<ReplyIndex, Vec<EntryIndex>>> = None;
+    while let Some((at, reply)) = pending_line(draft, &chain[..end], &mut answered) {
+        end = at;
         let lines = &session.replies()[reply].entries;
         let thinks = |idx: EntryIndex| {
             session.entries()[idx].message().is_some_and(|message| message.blocks().any(is_thinking))
@@ -66,9 +86,17 @@ fn remove_pending_replies(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
         if !lines.iter().any(|&idx| thinks(idx)) || lines.iter().any(still) {
             return;
         }
-        for &idx in chain {
-            let of_it = session.reply_of(idx) == Some(reply) || answered_reply(session, idx) == Some(reply);
-            if of_it && !draft.is_removed(idx) {
+        let lines_of = lines_of.get_or_insert_with(|| {
+            let mut lines_of: FxHashMap<ReplyIndex, Vec<EntryIndex>> = FxHashMap::default();
+            for &idx in chain {
+                for reply in [session.reply_of(idx), answered_reply(session, idx)].into_iter().flatten() {
+                    lines_of.entry(reply).or_default().push(idx);
+                }
+            }
+            lines_of
+        });
+        for idx in lines_of.remove(&reply).unwrap_or_default() {
+            if !draft.is_removed(idx) {
                 draft.remove(idx, PENDING_REPLY_REASON);
             }
         }
@@ -230,7 +258,11 @@ pub(crate) fn replace_invalid_text(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
     let mut thoughts =
         blocks.filter(|block| is_thinking(*block)).map(|block| span(text, block.object().json().raw()));
-    if thoughts.any(|thought| halves.iter().any(|half| thought.contains(half))) {
+    let has_half = |thought: Range<usize>| {
+        let next = halves.partition_point(|half| *half < thought.start);
+        halves.get(next).is_some_and(|half| thought.contains(half))
+    };
+    if thoughts.any(has_half) {
         remove_thinking(draft, idx, "thinking with unpaired surrogates");
     }
     for start in halves {
@@ -246,6 +278,10 @@ pub(crate) fn is_thinking(block: Block<'_>) -> bool {
 /// Removes all thinking of the reply that an entry belongs to. Part of it would not match its signature.
 pub(crate) fn remove_thinking(draft: &mut EditDraft<'_>, idx: EntryIndex, why: &'static str) {
     let Some(reply) = draft.session.reply_of(idx) else { return };
+    // Each line of a reply may ask for it.
+    if !draft.without_thinking.insert(reply) {
+        return;
+    }
     for &idx in &draft.session.replies()[reply].entries {
         let thoughts: Vec<usize> = draft
             .blocks(idx)

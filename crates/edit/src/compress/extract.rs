@@ -355,6 +355,9 @@ fn form_of(line: &str) -> UnitForm {
     }
 }
 
+/// Words whose final period does not end a sentence.
+const ABBREVIATIONS: [&str; 8] = ["e.g", "i.e", "etc", "vs", "cf", "approx", "z.B", "d.h"];
+
 /// Splits a paragraph into sentences.
 fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     let mut out = Vec::new();
@@ -369,9 +372,12 @@ fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
                 let after = paragraph[end..].trim_start_matches(['"', ')', '*', '`', '\'']);
                 let gap = after.len() < paragraph[end..].len() || next.is_none_or(char::is_whitespace);
                 let next = after.trim_start().chars().next();
-                let last_word = paragraph[start..at].rsplit(char::is_whitespace).next().unwrap_or_default();
-                let short =
-                    matches!(last_word, "e.g" | "i.e" | "etc" | "vs" | "cf" | "approx" | "z.B" | "d.h");
+                let before = &paragraph[start..at];
+                let is_last_word = |word: &&str| {
+                    let rest = before.strip_suffix(word);
+                    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(char::is_whitespace))
+                };
+                let short = ABBREVIATIONS.iter().any(is_last_word);
                 gap && after.starts_with(char::is_whitespace)
                     && !short
                     && next.is_none_or(|ch| !ch.is_lowercase())
@@ -385,4 +391,16 @@ fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     }
     out.push(paragraph[start..].trim());
     out.into_iter().filter(|sentence| !sentence.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentences;
+
+    #[test]
+    fn abbreviations_do_not_end_a_sentence() {
+        let found: Vec<&str> = sentences("Is it, e.g. A? It is approx. B. Not xe.g. C").collect();
+        assert_eq!(found, ["Is it, e.g. A?", "It is approx. B.", "Not xe.g.", "C"]);
+        assert_eq!(sentences(&"a.".repeat(100_000)).count(), 1);
+    }
 }

@@ -9,6 +9,7 @@ use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Positio
 use threadline_session::{EntryIndex, ParentLink, Session};
 
 use super::{Repair, with_value};
+use crate::ancestor_search::AncestorSearch;
 use crate::arrange::is_tree;
 use crate::seed::{PlanSeed, moment};
 use crate::splice::{apply, delete_parts, quote};
@@ -209,10 +210,16 @@ fn complete_tail(text: &str) -> Option<usize> {
 /// Keeps the last of several members with the same key.
 fn keep_last_keys(entry: &Entry) -> String {
     let text = entry.text();
-    let names: Vec<String> = entry.members().map(|(key, _)| key.name().into_owned()).collect();
     let Some(object) = entry.object() else { return text.to_owned() };
-    let goes = |at: usize| names[at + 1..].contains(&names[at]);
-    apply(text, &mut delete_parts(text, object.json(), |at, _, _| goes(at)))
+    let keys: Vec<_> = entry.members().map(|(key, _)| key).collect();
+    // Members with the same key are adjacent, and in their order.
+    let mut sorted: Vec<usize> = (0..keys.len()).collect();
+    sorted.sort_by(|&a, &b| keys[a].name().cmp(&keys[b].name()));
+    let mut goes = vec![false; keys.len()];
+    for pair in sorted.windows(2) {
+        goes[pair[0]] = keys[pair[0]].name() == keys[pair[1]].name();
+    }
+    apply(text, &mut delete_parts(text, object.json(), |at, _, _| goes[at]))
 }
 
 /// Repairs lines one after the other.
@@ -249,8 +256,8 @@ impl<'r> LineFixer<'r> {
     fn add_missing_fields(&mut self, line: &mut RepairLine, later_time: impl FnOnce() -> Option<Millis>) {
         let entry = &line.entry;
         let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant);
-        let text_of = |key: &str| entry.get(key).and_then(Json::as_str);
-        let (has_uuid, has_time) = (text_of(key::UUID).is_some(), text_of(key::TIMESTAMP).is_some());
+        let has_uuid = entry.uuid().is_some();
+        let has_time = entry.get(key::TIMESTAMP).is_some_and(|time| time.quoted().is_some());
         let own = entry.timestamp();
         if speaks && !has_uuid {
             let name = format!("line {} at {}", entry.at().line_no, entry.at().byte_offset);
@@ -302,12 +309,13 @@ impl<'r> LineFixer<'r> {
 }
 
 fn has_same_content(one: &Entry, other: &Entry) -> bool {
-    let said = |entry: &Entry| {
-        entry.get(key::MESSAGE).or_else(|| entry.get(key::CONTENT)).map(|json| json.raw().to_owned())
-    };
+    // Not copied: very many lines may have the uuid of a long one.
+    fn content(entry: &Entry) -> Option<&str> {
+        entry.get(key::MESSAGE).or_else(|| entry.get(key::CONTENT)).map(Json::raw)
+    }
     one.kind() == other.kind()
-        && said(one) == said(other)
-        && (said(one).is_some() || one.text() == other.text())
+        && content(one) == content(other)
+        && (content(one).is_some() || one.text() == other.text())
 }
 
 /// Returns the lines with a wrong parent, in order, each with its new parent, an earlier line, and the
@@ -317,6 +325,8 @@ fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<EntryIndex>, &'sta
     let is_main =
         |idx: EntryIndex| session.in_tree(idx) && !session.is_sidechain(idx) && is_tree(&entries[idx]);
     let compaction = open_compaction(session);
+    let earlier = earlier_ancestors(session, is_main);
+    let mut retries = RetryEnds::default();
     let mut links = Vec::new();
     let mut before: Option<EntryIndex> = None;
     for idx in entries.indices().filter(|&idx| is_main(idx)) {
@@ -339,7 +349,7 @@ fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<EntryIndex>, &'sta
                 }
             }
             ParentLink::Entry(parent) if parent > idx => {
-                let above = session.ancestors(idx).skip(1).find(|&above| above < idx && is_main(above));
+                let above = earlier.get(&idx).copied();
                 hang(above.or(before), "re-parented (parent follows the line)", &mut links);
             }
             ParentLink::Entry(parent)
@@ -348,7 +358,7 @@ fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<EntryIndex>, &'sta
                 hang(before, "re-parented after the compaction", &mut links);
             }
             ParentLink::Entry(_) => {
-                if let Some(end) = lost_retry(session, idx) {
+                if let Some(end) = lost_retry(session, idx, &mut retries) {
                     hang(Some(end), "re-parented to the reply of the retry", &mut links);
                 }
             }
@@ -357,6 +367,27 @@ fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<EntryIndex>, &'sta
         before = Some(idx);
     }
     links
+}
+
+/// Returns the nearest ancestors that are earlier, for the lines whose parent is later.
+fn earlier_ancestors(
+    session: &Session,
+    is_main: impl Fn(EntryIndex) -> bool,
+) -> FxHashMap<EntryIndex, EntryIndex> {
+    let late_parent = |idx| match session.parent(idx) {
+        ParentLink::Entry(parent) if parent > idx => Some((idx, parent)),
+        _ => None,
+    };
+    let late: Vec<_> = session.entries().indices().filter_map(late_parent).collect();
+    if late.is_empty() {
+        return FxHashMap::default();
+    }
+    let mut search = AncestorSearch::new(session);
+    // From the last line to the first, so that lines that are too late for one are too late for the next.
+    let found = late.into_iter().rev().filter_map(|(idx, parent)| {
+        Some((idx, search.nearest(parent, |above| above < idx && is_main(above))?))
+    });
+    found.collect()
 }
 
 /// Returns the last compaction, unless it preserved earlier messages.
@@ -369,8 +400,14 @@ fn open_compaction(session: &Session) -> Option<EntryIndex> {
     (!last.metadata(session).is_some_and(kept)).then_some(last.boundary)
 }
 
-/// Returns the end of the reply that a prompt below an API error skips.
-fn lost_retry(session: &Session, idx: EntryIndex) -> Option<EntryIndex> {
+/// The maximum number of lines between a prompt and the retry that it skips. `check` has the same limit.
+const MAX_RETRY_LINES: usize = 64;
+
+/// The last known line of the conversation below each retry. Very many prompts may skip the same one.
+type RetryEnds = FxHashMap<EntryIndex, EntryIndex>;
+
+/// Returns the end of the reply that a prompt below an API error skips. Prompts must be passed in order.
+fn lost_retry(session: &Session, idx: EntryIndex, ends: &mut RetryEnds) -> Option<EntryIndex> {
     if !session.input(idx).is_some_and(|input| input.opens_turn()) {
         return None;
     }
@@ -378,6 +415,7 @@ fn lost_retry(session: &Session, idx: EntryIndex) -> Option<EntryIndex> {
     let errors: Vec<EntryIndex> = session
         .ancestors(idx)
         .skip(1)
+        .take(MAX_RETRY_LINES)
         .take_while(|&above| session.entries()[above].kind() == Kind::System)
         .filter(|&above| subtype(above).as_deref() == Some(value::API_ERROR))
         .collect();
@@ -385,9 +423,11 @@ fn lost_retry(session: &Session, idx: EntryIndex) -> Option<EntryIndex> {
     let is_reply = |child: &EntryIndex| {
         *child < idx && !errors.contains(child) && session.entries()[*child].kind() == Kind::Assistant
     };
-    let mut end = session.children(fork).find(is_reply)?;
-    while let Some(next) = session.children(end).filter(|&child| child < idx).last() {
-        end = next;
+    let retry = session.children(fork).take(MAX_RETRY_LINES).find(is_reply)?;
+    let end = ends.entry(retry).or_insert(retry);
+    // Children are in order.
+    while let Some(next) = session.children(*end).take_while(|&child| child < idx).last() {
+        *end = next;
     }
-    Some(end)
+    Some(*end)
 }

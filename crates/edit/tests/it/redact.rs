@@ -440,3 +440,28 @@ fn lines_without_a_uuid_stay() {
         assert_eq!(plan.changes().count(), 0);
     });
 }
+
+#[test]
+fn thinking_with_very_many_secrets_is_redacted() {
+    let token = secret("github-token").secret;
+    let n = 3000;
+    let members = format!(r#","thinking":"{token}""#).repeat(n);
+    let nested =
+        format!(r#"{{"type":"thinking","thinking":"{token}","x":["#).repeat(n) + "1" + &"]}".repeat(n);
+    let line =
+        |content: String| format!(r#"{{"type":"assistant","message":{{"id":"m1","content":[{content}]}}}}"#);
+    let copies = format!(r#"{{"type":"progress","data":[{nested}]}}"#);
+    for line in [line(format!(r#"{{"type":"thinking"{members}}}"#)), line(nested), copies] {
+        let result = clean(format!("{line}\n").as_bytes());
+        assert!(!String::from_utf8(result).unwrap().contains(&token));
+    }
+}
+
+#[test]
+fn every_line_of_a_long_reply_has_a_secret_in_its_thinking() {
+    let token = secret("github-token").secret;
+    let line = |i| format!("a{i} <- a{} reply m1 thinking \"{token}\" \"sig\"\n", i - 1);
+    let reply: String = (1..3000).map(line).collect();
+    let bytes = log(&format!("u1 user \"go\"\na0 <- u1 reply m1 text \"hm\"\n{reply}"));
+    assert_eq!(Session::from_bytes(&clean(&bytes)).entries().len(), 2);
+}

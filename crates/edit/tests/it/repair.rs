@@ -401,3 +401,85 @@ fn many_defects_are_repaired_together() {
     let result = Session::from_bytes(&repaired(&bytes, PlanTarget::InPlace, |plan| plan.to_bytes()));
     assert_eq!(faults(&result), []);
 }
+
+#[test]
+fn one_of_very_many_keys_is_there_twice() {
+    let keys: String = (0..100_000).map(|i| format!(r#","k{i}":{i}"#)).collect();
+    let bytes = appended(&format!("raw {{\"type\":\"mode\"{keys},\"k7\":8}}\n"));
+    let result = String::from_utf8(repaired(&bytes, PlanTarget::InPlace, |plan| plan.to_bytes())).unwrap();
+    assert!(!result.contains(r#""k7":7"#) && result.contains(r#""k99999":99999,"k7":8"#));
+}
+
+#[test]
+fn very_many_lines_have_the_uuid_of_a_long_line() {
+    let long = "x".repeat(8 << 20);
+    let copies: String = (0..3000).map(|i| format!("u1 user \"{i}\"\n")).collect();
+    let bytes = log(&format!("u1 user \"{long}\"\n{copies}"));
+    let result = repaired(&bytes, PlanTarget::InPlace, |plan| plan.to_bytes());
+    let session = Session::from_bytes(&result);
+    assert_eq!((session.entries().len(), session.uuids().count()), (3001, 3001));
+}
+
+#[test]
+fn a_long_chain_of_parents_is_in_reverse() {
+    let n = 5_000;
+    let line = |i| format!("u{i} <- u{} user \"x\"\n", i + 1);
+    let lines: String = (0..n).map(line).collect();
+    let bytes = log(&format!("r user \"go\"\n{lines}u{n} <- r user \"end\"\nx <- ?gone user \"y\"\n"));
+    let result = Session::from_bytes(&repaired(&bytes, PlanTarget::InPlace, |plan| plan.to_bytes()));
+    assert_eq!((result.entries().len(), faults(&result)), (n + 3, Vec::new()));
+}
+
+#[test]
+fn very_many_prompts_are_below_very_many_errors_and_a_long_retry() {
+    let n = 2_000;
+    let errors: String = (1..n).map(|i| format!("e{i} <- e{} system api_error\n", i - 1)).collect();
+    let retry: String = (1..n).map(|i| format!("a{i} <- a{} reply m{i} text \"x\"\n", i - 1)).collect();
+    let first: String = (0..n).map(|i| format!("p{i} <- e0 user \"p{i}\"\n")).collect();
+    let last: String = (0..n).map(|i| format!("q{i} <- e{} user \"q{i}\"\n", n - 1)).collect();
+    let bytes = log(&format!(
+        "u1 user \"go\"\ne0 <- u1 system api_error\na0 <- u1 reply m0 text \"x\"\n{errors}{retry}{first}{last}"
+    ));
+    repaired(&bytes, PlanTarget::InPlace, |plan| {
+        let why = "re-parented to the reply of the retry";
+        let is_retry = |reasons: &[_]| reasons.iter().any(|reason| *reason == why);
+        assert_eq!(plan.changes().filter(|change| is_retry(&change.reasons)).count(), n);
+    });
+}
+
+#[test]
+fn very_many_replies_in_turn_are_pending_without_their_thinking() {
+    let n = 2_000;
+    let turn = |i| {
+        let above = if i == 0 { "u1".to_owned() } else { format!("r{}", i - 1) };
+        format!(
+            "a{i} <- {above} reply m{i} [thinking \"t\" \"\", tool t{i} Bash]\nr{i} <- a{i} result t{i} \"ok\"\n"
+        )
+    };
+    let turns: String = (0..n).map(turn).collect();
+    let bytes = log(&format!("u1 user \"go\"\n{turns}"));
+    let result = Session::from_bytes(&repaired(&bytes, PlanTarget::InPlace, |plan| plan.to_bytes()));
+    assert_eq!(sent(&result), sent(&Session::from_bytes(&log("u1 user \"go\"\n"))));
+}
+
+#[test]
+fn a_line_has_very_many_thinking_blocks_and_unpaired_surrogates() {
+    let n = 5_000;
+    let thinking = vec![r#"thinking "some thinking of a length" "c2ln""#; n].join(", ");
+    let notation =
+        format!("u1 user \"go\"\na1 <- u1 reply m1 [{thinking}, text \"{}\"]\n", "\\ud83d".repeat(n));
+    let result = Session::from_bytes(&repaired(&log(&notation), PlanTarget::InPlace, |plan| plan.to_bytes()));
+    let text = result.entries().iter().map(|entry| entry.text()).collect::<String>();
+    assert_eq!((text.matches("some thinking").count(), text.matches('\u{fffd}').count()), (n, n));
+}
+
+#[test]
+fn an_abandoned_branch_is_very_long() {
+    let n = 5_000;
+    let branch: String = (1..n).map(|i| format!("b{i} <- b{} user \"x\"\n", i - 1)).collect();
+    let bytes = log(&format!(
+        "u1 user \"go\"\nb0 <- u1 user \"x\"\n{branch}u2 <- u1 user \"and\"\na2 <- u2 reply m2 text \"x\"\nx <- ?gone user \"y\"\n"
+    ));
+    let result = Session::from_bytes(&repaired(&bytes, PlanTarget::InPlace, |plan| plan.to_bytes()));
+    assert_eq!((result.entries().len(), faults(&result)), (n + 4, Vec::new()));
+}
