@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use threadline_entry::{Millis, is_absolute_path, worktree_of};
-use threadline_session::{LineHistory, LineOrigin, UnknownReason};
+use threadline_session::{LineHistory, LineOrigin, MAX_CANDIDATES, UnknownReason};
 use threadline_store::{SessionLogs, read_regular};
 
 pub use edits::LoggedEdit;
@@ -424,7 +424,7 @@ impl Replay<'_> {
                 && !self.is_before(*edit, committed)
             {
                 // The line was committed earlier. It may have been on another branch, or removed meanwhile.
-                let candidates = vec![*edit];
+                let candidates = [*edit].into();
                 let reason = UnknownReason::Ambiguous;
                 *origin = LineOrigin::Unknown { reason, candidates, is_one_of_them: false };
             }
@@ -476,12 +476,13 @@ impl Replay<'_> {
                 for origin in possible.into_iter().chain([&*origin]) {
                     match origin {
                         LineOrigin::Edit { edit, .. } => all.extend([*edit]),
-                        LineOrigin::Unknown { candidates, .. } => all.extend(candidates),
+                        LineOrigin::Unknown { candidates, .. } => all.extend(candidates.iter()),
                     }
                 }
+                let n_omitted = all.len().saturating_sub(MAX_CANDIDATES);
                 *origin = LineOrigin::Unknown {
                     reason: UnknownReason::Ambiguous,
-                    candidates: all.into_iter().collect(),
+                    candidates: all.into_iter().skip(n_omitted).collect(),
                     is_one_of_them: false,
                 };
             }

@@ -21,7 +21,7 @@ use threadline_view::{
 use crate::config::App;
 use crate::error::AppError;
 use crate::find::split_anchor;
-use crate::load::{LoadedSession, main_line};
+use crate::load::{LoadedSession, MainLines};
 use crate::restore::relative_label;
 
 /// Why conversations could not be compared.
@@ -323,8 +323,9 @@ impl<'a> ChosenConversation<'a> {
     /// Returns the net change of each file, with its name below the working directory.
     fn changes(&self, loaded: &LoadedSession, root: Option<&str>) -> Vec<(String, FileChange)> {
         let family = &loaded.family;
+        let main_lines = MainLines::of(family);
         let is_inside = |edit: &threadline_session::FileEdit| {
-            main_line(family, edit.agent, edit.entry_idx).is_some_and(|line| self.lines.contains(&line))
+            main_lines.line(edit.agent, edit.entry_idx).is_some_and(|line| self.lines.contains(&line))
         };
         let changes = changes_of(family.file_edits().filter(is_inside));
         changes.into_iter().map(|change| (relative_label(&change.path, root), change)).collect()

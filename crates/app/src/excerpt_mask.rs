@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use threadline_edit::Redactor;
+use threadline_entry::LineReader;
 use threadline_secret::{KnownSecrets, ProbeCounts, ProbeMatch, ProbeWord, SecretProbe};
-use threadline_store::map_blocks;
+use threadline_store::{map_blocks, open_regular};
 
 use crate::config::App;
 use crate::redaction::DisplayRedaction;
@@ -42,6 +43,16 @@ impl<'r> ExcerptMask<'r> {
         Self { redaction, known, is_complete: !lines.is_full() }
     }
 
+    /// Finds all secrets of a session, for very many excerpts of it. Examines every line of the logs.
+    pub(crate) fn of_session(redaction: &'r DisplayRedaction, logs: &[PathBuf]) -> Self {
+        let mut redactor = Redactor::new(redaction.rules());
+        for log in logs {
+            // Without the log, what the excerpts reveal by themselves is masked.
+            let _ = learn(&mut redactor, log);
+        }
+        Self { redaction, known: redactor.into_known(), is_complete: true }
+    }
+
     /// Masks the secrets in an excerpt. `cut` is whether its beginning and its end are within a line.
     pub(crate) fn mask<'t>(&self, text: &'t str, cut: [bool; 2]) -> Cow<'t, str> {
         let masked = match &self.known {
@@ -64,6 +75,14 @@ impl App {
             None => Cow::Borrowed(text),
         }
     }
+}
+
+fn learn(redactor: &mut Redactor<'_>, log: &Path) -> io::Result<()> {
+    let mut lines = LineReader::new(open_regular(log)?);
+    while let Some(block) = lines.next_block()? {
+        redactor.learn_log_only(block.bytes);
+    }
+    Ok(())
 }
 
 /// The lines that may identify a secret.

@@ -14,8 +14,9 @@ use threadline_session::{
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
-    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, LineNotesPart, SessionTotals, Spending,
-    SpendingCounter, TranscriptBuilder, TranscriptItem, TurnView, layout_turns, layout_without_totals,
+    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, LineNotesPart, OutputReads, SessionTotals,
+    Spending, SpendingCounter, TranscriptBuilder, TranscriptItem, TurnView, layout_turns,
+    layout_without_totals,
 };
 
 use crate::error::AppError;
@@ -649,7 +650,15 @@ impl LiveSession {
             spans.iter().map(|span| span.entries(layout).iter().map(|&idx| line(idx)).collect()).collect();
         let log = Spending::log_index(&self.family, agent);
         let (spending, file) = (Arc::clone(&self.spending), self.file.clone());
-        Ok(ReadSpans { family, lines, spending, log, file, mask: self.mask.clone() })
+        Ok(ReadSpans {
+            family,
+            lines,
+            spending,
+            log,
+            file,
+            mask: self.mask.clone(),
+            output_reads: OutputReads::default(),
+        })
     }
 
     /// Reads a whole turn, with the work of the sub-agents that it started.
@@ -715,7 +724,7 @@ impl LiveSession {
             let (session, log) = (self.family.session(agent), self.log_of(agent));
             let calls = calls.into_iter().map(|call| &session.tool_calls()[call]);
             let entries: Vec<EntryIndex> = calls
-                .flat_map(|call| call.lines().chain(call.results.iter().map(|at| at.entry_idx)))
+                .flat_map(|call| call.lines.iter().copied().chain(call.results.iter().map(|at| at.entry_idx)))
                 .collect();
             let mut lines: Vec<u64> =
                 entries.into_iter().map(|idx| session.entries()[idx].at().line_no).collect();
@@ -754,12 +763,13 @@ pub struct ReadSpans {
     log: usize,
     file: SessionFile,
     mask: Option<Arc<SessionMask>>,
+    output_reads: OutputReads,
 }
 
 impl ReadSpans {
     /// The items of a span, by its index. `layout` is the one that the spans are of.
     pub fn items(&self, layout: &Layout, span: usize) -> Vec<TranscriptItem> {
-        let kept = |path: &str| {
+        let read_output = |path: &str| {
             let text = kept_output(&self.file, path)?;
             Some(match &self.mask {
                 Some(mask) => mask.text(&text).into_owned(),
@@ -768,7 +778,7 @@ impl ReadSpans {
         };
         let builder = TranscriptBuilder {
             family: &self.family,
-            read_output: &kept,
+            read_output: &|path| self.output_reads.read(path, read_output),
             spending: Some(&self.spending),
             live_at: Some(millis(now())),
         };

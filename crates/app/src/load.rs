@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use threadline_entry::{ChunkReader, Entry, Kind, Millis};
-use threadline_session::{Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn};
+use threadline_session::{
+    Agent, AgentIndex, EmbeddedAgents, EntryIndex, IndexVec, Session, SessionFamily, Spawn,
+};
 use threadline_store::{AgentFile, AgentMeta, SessionFile, detect_live, read_log};
 use threadline_usage::PriceBook;
 use threadline_view::{AnchorParts, OutputReader, Spending, Transcript, TranscriptBuilder, TranscriptParts};
@@ -93,7 +95,7 @@ impl LoadedSession {
         let (agent, _) = self.family.agents.enumerated().find(|(_, agent)| agent.id == id)?;
         let session = self.family.session(Some(agent));
         let (line, _) = session.entries().enumerated().find(|(_, entry)| entry.at().line_no == line_no)?;
-        let line = main_line(&self.family, Some(agent), line)?;
+        let line = MainLines::of(&self.family).line(Some(agent), line)?;
         Some(self.family.main.entries()[line].at().line_no)
     }
 
@@ -425,25 +427,80 @@ pub fn kept_output(file: &SessionFile, path: &str) -> Option<String> {
     is_small.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the line of the main log at which a line of a sub-agent was written: that of the call that
-/// started it, at any depth.
-pub(crate) fn main_line(
-    family: &SessionFamily,
-    agent: Option<AgentIndex>,
-    line: EntryIndex,
-) -> Option<EntryIndex> {
-    let (mut agent, mut line) = (agent, line);
-    // Agents cannot be nested deeper than there are agents; a damaged log may have a cycle.
-    for _ in 0..=family.agents.len() {
-        let Some(idx) = agent else { return Some(line) };
-        let spawn = family.agents[idx].spawn.as_ref()?;
-        line = family.session(spawn.agent).tool_call(&spawn.tool_use_id)?.entry_idx;
-        agent = spawn.agent;
+/// The line of the main log at which each sub-agent was started: that of the call of the outermost one.
+pub(crate) struct MainLines(IndexVec<AgentIndex, Option<EntryIndex>>);
+
+impl MainLines {
+    pub(crate) fn of(family: &SessionFamily) -> Self {
+        let n_agents = family.agents.len();
+        let mut lines: IndexVec<AgentIndex, Option<EntryIndex>> = IndexVec::filled(None, n_agents);
+        let mut is_visited: IndexVec<AgentIndex, bool> = IndexVec::filled(false, n_agents);
+        for agent in family.agents.indices() {
+            let (mut above, mut inner, mut line) = (Some(agent), Vec::new(), None);
+            while let Some(agent) = above {
+                // A damaged log may have a cycle, whose agents have no line.
+                if std::mem::replace(&mut is_visited[agent], true) {
+                    line = lines[agent];
+                    break;
+                }
+                inner.push(agent);
+                let Some(spawn) = &family.agents[agent].spawn else { break };
+                let Some(call) = family.session(spawn.agent).tool_call(&spawn.tool_use_id) else { break };
+                above = spawn.agent;
+                line = above.is_none().then_some(call.entry_idx);
+            }
+            for agent in inner {
+                lines[agent] = line;
+            }
+        }
+        Self(lines)
     }
-    None
+
+    /// Returns the line of the main log at which a line was written: for a line of a sub-agent, that of the
+    /// call that started it, at any depth.
+    pub(crate) fn line(&self, agent: Option<AgentIndex>, line: EntryIndex) -> Option<EntryIndex> {
+        agent.map_or(Some(line), |agent| self.0[agent])
+    }
 }
 
 /// Returns the working directory that a session started in.
 pub fn cwd(session: &Session) -> Option<String> {
     session.entries().iter().find_map(|entry| Some(entry.envelope()?.cwd()?.into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns an agent that calls `t` and was started by the call `t` of another agent.
+    fn agent(id: usize, starter: Option<AgentIndex>) -> Agent {
+        let log = threadline_testkit::log("u1 user \"go\"\na1 <- u1 reply m1 tool t Task {}\n");
+        Agent {
+            id: format!("a{id}"),
+            kind: threadline_entry::AgentKind::Task,
+            agent_type: None,
+            description: None,
+            workflow_run: None,
+            session: Session::from_bytes(&log),
+            spawn: Some(Spawn { agent: starter, tool_use_id: "t".into() }),
+        }
+    }
+
+    #[test]
+    fn the_main_line_of_an_agent_is_the_call_of_the_outermost_one() {
+        let main = Session::from_bytes(&threadline_testkit::log(
+            "a1 reply m1 text \"x\"\na2 reply m2 tool t Task {}\n",
+        ));
+        let index = |n: usize| AgentIndex::from_position(n);
+        let mut agents = vec![agent(0, Some(index(1))), agent(1, Some(index(2))), agent(2, None)];
+        agents.extend([agent(3, Some(index(4))), agent(4, Some(index(3)))]);
+        let mut family = SessionFamily::new(main, Vec::new());
+        family.agents = agents.into_iter().collect();
+        let lines = MainLines::of(&family);
+        let line_of = |n: usize| lines.line(Some(index(n)), EntryIndex::FIRST);
+        assert_eq!([0, 1, 2].map(line_of), [Some(EntryIndex::from_position(1)); 3]);
+        // Agents that started each other.
+        assert_eq!([3, 4].map(line_of), [None; 2]);
+        assert_eq!(lines.line(None, EntryIndex::FIRST), Some(EntryIndex::FIRST));
+    }
 }

@@ -206,16 +206,14 @@ impl SearchScope {
         let forks = self.forks();
         let scan = self.scan(query, limits, &forks, cancelled);
         let Some(redaction) = &self.redaction else { return scan.run(order, on_event) };
-        let mut pending = PendingHits { scope: self, redaction, query, hits: Vec::new(), limit: MIN_PENDING };
+        let mut pending = PendingHits::new(self, redaction, query);
         scan.run(order, &mut |event| match event {
             ScanEvent::Hit(session, hit) => pending.add(session, hit, on_event),
             ScanEvent::Copy | ScanEvent::Problem(_) => on_event(event),
             ScanEvent::Counted(session, _) | ScanEvent::End(session) => {
-                pending.limit = MIN_PENDING;
-                match pending.report(session, on_event)? {
-                    ControlFlow::Continue(()) => on_event(event),
-                    ended => Ok(ended),
-                }
+                let ended = pending.report(session, on_event)?;
+                pending = PendingHits::new(self, redaction, query);
+                if ended.is_break() { Ok(ended) } else { on_event(event) }
             }
         })
     }
@@ -378,9 +376,13 @@ impl SearchScope {
 const MIN_PENDING: usize = 16;
 const MAX_PENDING: usize = 1 << 10;
 
+/// The number of times the logs of a session are searched for the secrets of some hits. Before more hits are
+/// reported, all secrets of the session are learned, which takes about as long as several of these searches.
+const MAX_PARTIAL_MASKS: usize = 8;
+
 /// Hits of one session that are reported when their secrets are masked.
 ///
-/// The log is searched for secrets once for several hits. Their number doubles, so that the first ones are
+/// The logs are searched for secrets once for several hits. Their number doubles, so that the first ones are
 /// reported soon.
 struct PendingHits<'a> {
     scope: &'a SearchScope,
@@ -388,9 +390,24 @@ struct PendingHits<'a> {
     query: &'a Query,
     hits: Vec<LogHit>,
     limit: usize,
+    n_partial_masks: usize,
+    /// The mask with all secrets of the session.
+    whole_mask: Option<ExcerptMask<'a>>,
 }
 
-impl PendingHits<'_> {
+impl<'a> PendingHits<'a> {
+    fn new(scope: &'a SearchScope, redaction: &'a DisplayRedaction, query: &'a Query) -> Self {
+        Self {
+            scope,
+            redaction,
+            query,
+            hits: Vec::new(),
+            limit: MIN_PENDING,
+            n_partial_masks: 0,
+            whole_mask: None,
+        }
+    }
+
     fn add<E>(
         &mut self,
         session: usize,
@@ -412,13 +429,25 @@ impl PendingHits<'_> {
         on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
         let mut hits = std::mem::take(&mut self.hits);
-        let texts = hits.iter().filter_map(|hit| hit.hit.as_ref());
-        let texts = texts.map(|hit| without_words_of(self.query, &hit.text));
-        let texts: Vec<String> = texts.collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let mask = ExcerptMask::new(self.redaction, &texts, &self.scope.sessions[session].logs);
+        let logs = &self.scope.sessions[session].logs;
+        if self.n_partial_masks >= MAX_PARTIAL_MASKS && self.whole_mask.is_none() {
+            self.whole_mask = Some(ExcerptMask::of_session(self.redaction, logs));
+        }
+        let partial_mask;
+        let mask = match &self.whole_mask {
+            Some(mask) => mask,
+            None => {
+                let texts = hits.iter().filter_map(|hit| hit.hit.as_ref());
+                let texts = texts.map(|hit| without_words_of(self.query, &hit.text));
+                let texts: Vec<String> = texts.collect();
+                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+                self.n_partial_masks += 1;
+                partial_mask = ExcerptMask::new(self.redaction, &texts, logs);
+                &partial_mask
+            }
+        };
         for hit in hits.iter_mut().filter_map(|hit| hit.hit.as_mut()) {
-            mask_hit(hit, &mask, self.query);
+            mask_hit(hit, mask, self.query);
             hit.tool = hit.tool.take().map(|tool| mask.mask(&tool, [false; 2]).into_owned());
         }
         for hit in hits {

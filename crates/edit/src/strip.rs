@@ -154,7 +154,7 @@ fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<CallIndex>
     for (index, turn) in turns.enumerated() {
         turn_of.extend(turn.entries.iter().map(|&idx| (idx, index)));
     }
-    let turn = |call: &ToolCall| call.lines().find_map(|idx| turn_of.get(&idx).copied());
+    let turn = |call: &ToolCall| call.lines.iter().rev().find_map(|idx| turn_of.get(idx).copied());
     let mut with_calls: Vec<TurnIndex> = session.tool_calls().iter().filter_map(turn).collect();
     with_calls.sort_unstable();
     with_calls.dedup();
@@ -177,7 +177,7 @@ fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<CallIndex>
 fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(EntryIndex, usize, &'s ToolCall)> {
     let own: FxHashMap<(EntryIndex, u32), &ToolCall> =
         calls.iter().map(|call| ((call.entry_idx, call.block_idx), *call)).collect();
-    let lines: BTreeSet<EntryIndex> = calls.iter().flat_map(|call| call.lines()).collect();
+    let lines: BTreeSet<EntryIndex> = calls.iter().flat_map(|call| call.lines.iter().copied()).collect();
     let mut found = Vec::new();
     for idx in lines {
         let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());

@@ -173,6 +173,9 @@ fn language(out: &mut Markup, path: &str) {
     }
 }
 
+/// The highest number of the first line of a file.
+const MAX_LINE_NO: u64 = 99_999_999;
+
 fn file(cx: &RenderContext<'_>, out: &mut Markup, path: &str, text: &str, start_line: u64) {
     let (text, left) = text_format::truncate(text.trim_end_matches('\n'), cx.options.max_output);
     if text.is_empty() {
@@ -182,6 +185,8 @@ fn file(cx: &RenderContext<'_>, out: &mut Markup, path: &str, text: &str, start_
     language(out, path);
     out.lit(">");
     out.lit("<pre class=\"nos\" aria-hidden=\"true\">");
+    // A number of many digits would be longer than a short line.
+    let start_line = start_line.min(MAX_LINE_NO);
     for line_no in start_line..start_line + text.lines().count() as u64 {
         out.num(line_no).lit("\n");
     }

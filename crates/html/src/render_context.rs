@@ -31,6 +31,8 @@ pub(crate) struct RenderContext<'a> {
     pub(crate) agents: Vec<(String, String)>,
     /// The tools that were called, with the number of calls.
     pub(crate) tools: Vec<(String, usize)>,
+    /// The number of the tool of each call, in the order of the calls.
+    pub(crate) calls: Vec<usize>,
     tool_numbers: FxHashMap<String, usize>,
     /// Hashes of the ids in use. A page may have very many ids, and a collision only leaves one out.
     ids: FxHashSet<u64>,
@@ -54,6 +56,7 @@ impl<'a> RenderContext<'a> {
             deferred: Vec::new(),
             agents: Vec::new(),
             tools: Vec::new(),
+            calls: Vec::new(),
             tool_numbers: FxHashMap::default(),
             ids: FxHashSet::default(),
         }
@@ -93,6 +96,7 @@ impl<'a> RenderContext<'a> {
             }
         };
         self.tools[number].1 += 1;
+        self.calls.push(number);
         number
     }
 

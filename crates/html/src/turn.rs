@@ -1,5 +1,7 @@
 //! Turns: the prompt as a heading, figures in the margin, and the items below.
 
+use std::collections::BTreeSet;
+
 use threadline_view::{
     InputKind, ItemBody, TranscriptItem, TurnView, UsageTotals, agent_anchor, humanize, input_name,
     short_model, strip_markdown,
@@ -60,8 +62,8 @@ pub(crate) struct TurnBuilder<'a> {
     context: TurnContext<'a>,
     /// The byte offset at which it begins.
     at: usize,
-    /// The number of calls of each tool before this turn.
-    counts: Vec<usize>,
+    /// The number of calls of the page before this turn.
+    n_calls_before: usize,
     head: Option<TurnHead>,
     /// Input without text and the items after it. Text may follow and become the head instead.
     pending: Vec<TranscriptItem>,
@@ -74,12 +76,12 @@ pub(crate) struct TurnBuilder<'a> {
 impl<'a> TurnBuilder<'a> {
     /// Begins a turn at the end of `out`.
     pub(crate) fn new(cx: &RenderContext<'_>, out: &Markup, place: TurnContext<'a>) -> Self {
-        let counts = cx.tools.iter().map(|(_, count)| *count).collect();
+        let n_calls_before = cx.calls.len();
         let (head, work) = (None, TurnItems::new(cx, place));
         Self {
             context: place,
             at: out.len(),
-            counts,
+            n_calls_before,
             head,
             pending: Vec::new(),
             items: work,
@@ -150,10 +152,9 @@ impl<'a> TurnBuilder<'a> {
                 start.lit(" id=\"").lit(place.id_prefix).num(turn.number as u64).lit("\"");
             }
             start.lit(" data-a=\"").text(&turn.anchor).lit("\" data-tools=\"");
-            for (number, (_, count)) in cx.tools.iter().enumerate() {
-                if self.counts.get(number).is_none_or(|before| count > before) {
-                    start.num(number as u64).lit(" ");
-                }
+            let tools: BTreeSet<usize> = cx.calls[self.n_calls_before..].iter().copied().collect();
+            for number in tools {
+                start.num(number as u64).lit(" ");
             }
             start.lit(if self.is_bad { "\" data-bad" } else { "\"" });
         }

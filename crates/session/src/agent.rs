@@ -154,8 +154,7 @@ impl SessionFamily {
     /// workflow run in its result or progress lines, and the first unused call with the same prompt.
     fn find_spawns(&mut self) {
         let links = &self.embedded.links;
-        let named: Vec<Option<Spawn>> =
-            self.agents.indices().map(|i| self.find_spawn(self.named_calls.get(i)?.as_deref()?, i)).collect();
+        let named = self.named_spawns();
         // Indexing the calls of all sessions is expensive and only needed if an agent has no other link.
         let is_linked =
             |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
@@ -219,13 +218,33 @@ impl SessionFamily {
         calls
     }
 
-    /// Finds the caller of the call that started agent `started`. The log of that agent is skipped, because
-    /// it may contain a copy of the call.
-    fn find_spawn(&self, tool_use_id: &str, started: AgentIndex) -> Option<Spawn> {
-        let mut owners = std::iter::once(None).chain(self.agents.indices().map(Some));
-        let agent = owners
-            .find(|&owner| owner != Some(started) && self.session(owner).tool_call(tool_use_id).is_some())?;
-        Some(Spawn { agent, tool_use_id: tool_use_id.to_owned() })
+    /// Returns, for each agent, the call that its metadata names. The log of the agent itself is skipped,
+    /// because it may contain a copy of the call.
+    fn named_spawns(&self) -> Vec<Option<Spawn>> {
+        let named = |agent: AgentIndex| self.named_calls.get(agent)?.as_deref();
+        let is_in_main = |id: &str| self.main.tool_call(id).is_some();
+        // The first two agents with each of the other calls: one of them may be the agent that it started.
+        let others = self.agents.indices().filter_map(named).filter(|id| !id.is_empty() && !is_in_main(id));
+        let mut callers: FxHashMap<&str, Vec<AgentIndex>> = others.map(|id| (id, Vec::new())).collect();
+        for (owner, agent) in self.agents.enumerated() {
+            for call in agent.session.tool_calls() {
+                if let Some(found) = callers.get_mut(&*call.id)
+                    && found.len() < 2
+                    && found.last() != Some(&owner)
+                {
+                    found.push(owner);
+                }
+            }
+        }
+        let spawn = |started: AgentIndex| {
+            let id = named(started)?;
+            let agent = match is_in_main(id) {
+                true => None,
+                false => Some(*callers.get(id)?.iter().find(|&&caller| caller != started)?),
+            };
+            Some(Spawn { agent, tool_use_id: id.to_owned() })
+        };
+        self.agents.indices().map(spawn).collect()
     }
 }
 
@@ -243,7 +262,7 @@ struct StartingCalls {
 /// Returns the workflow run named in the result of a call, by its id or by its transcript folder.
 fn started_workflow(session: &Session, call: &crate::ToolCall) -> Option<String> {
     let at = call.results.first()?;
-    let result: WorkflowResult<'_> = session.entries()[at.entry_idx].tool_use_result()?.of()?;
+    let result: WorkflowResult<'_> = at.record(session)?.of()?;
     let folder = || {
         let dir = result.transcript_dir()?;
         dir.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().map(str::to_owned)
@@ -254,7 +273,7 @@ fn started_workflow(session: &Session, call: &crate::ToolCall) -> Option<String>
 /// Returns the id of the agent named in the result of a call.
 fn started_agent(session: &Session, call: &crate::ToolCall) -> Option<String> {
     let at = call.results.first()?;
-    let result: AgentResult<'_> = session.entries()[at.entry_idx].tool_use_result()?.of()?;
+    let result: AgentResult<'_> = at.record(session)?.of()?;
     result.agent_id().map(Into::into)
 }
 
@@ -293,14 +312,24 @@ impl Session {
         if self.is_agent_log() {
             return agents;
         }
-        let mut agent_of: FxHashMap<EntryIndex, usize> = FxHashMap::default();
+        // By line: the agent of the line or of the nearest line above that has one.
+        let mut agent_of: FxHashMap<EntryIndex, Option<usize>> = FxHashMap::default();
         for idx in self.entries().indices().filter(|&idx| self.in_tree(idx) && self.is_sidechain(idx)) {
-            let above = self.ancestors(idx).skip(1).find_map(|above| agent_of.get(&above).copied());
+            let mut above = None;
+            let mut searched = Vec::new();
+            for line in self.ancestors(idx).skip(1) {
+                if let Some(&known) = agent_of.get(&line) {
+                    above = known;
+                    break;
+                }
+                searched.push(line);
+            }
+            agent_of.extend(searched.into_iter().map(|line| (line, above)));
             let agent = above.unwrap_or_else(|| {
                 agents.push(Vec::new());
                 agents.len() - 1
             });
-            agent_of.insert(idx, agent);
+            agent_of.insert(idx, Some(agent));
             agents[agent].push(idx);
         }
         agents

@@ -16,15 +16,18 @@ pub struct Compaction {
     pub boundary: EntryIndex,
     /// The line of the summary. From 2.1.300 on, attachments may come between the boundary and the summary.
     pub summary: Option<EntryIndex>,
-    /// The logical parent of the boundary: the line named by `logicalParentUuid`, else the previous line of
-    /// the main conversation.
+    /// The logical parent of the boundary: the line named by `logicalParentUuid`, else its parent, else the
+    /// previous line of the main conversation.
     pub continues: Option<EntryIndex>,
     /// The preserved tail, in order. Empty if none was preserved or it is not in the log.
     pub preserved: Vec<EntryIndex>,
 }
 
-/// No tail of more lines than this is kept: each of many boundaries may name one.
-const MOST_PRESERVED: usize = 5000;
+/// The number of lines in the preserved tails of all boundaries, per line of the log: each of very many
+/// boundaries may name a long tail.
+const MAX_PRESERVED_PER_LINE: usize = 4;
+/// The number of lines that a preserved tail may always have.
+const MIN_PRESERVED: usize = 100;
 
 impl Compaction {
     /// Returns the metadata of the boundary.
@@ -44,7 +47,7 @@ impl Session {
 
     /// Returns the compactions, in file order.
     pub fn compactions(&self) -> Vec<Compaction> {
-        self.boundaries().iter().map(|&boundary| self.compaction_at(boundary)).collect()
+        self.boundaries().iter().map(|&(boundary, _)| self.compaction_at(boundary)).collect()
     }
 
     /// Returns the compaction of a boundary. `None` for any other entry.
@@ -54,18 +57,28 @@ impl Session {
 
     /// Returns the compaction of an entry that [is a boundary](Self::is_boundary).
     pub fn compaction_at(&self, boundary: EntryIndex) -> Compaction {
-        let summary = self.summary_below(boundary);
-        let entry = &self.entries()[boundary];
-        let named = entry.get(key::LOGICAL_PARENT_UUID).and_then(|uuid| self.find(&uuid.as_str()?));
-        // The named line was often never written.
-        let before = || self.previous_line(boundary, false);
-        let mut compaction =
-            Compaction { boundary, summary, continues: named.or_else(before), preserved: Vec::new() };
+        let (summary, continues) = (self.summary_below(boundary), self.logical_parent(boundary));
+        let mut compaction = Compaction { boundary, summary, continues, preserved: Vec::new() };
         compaction.preserved = self.preserved(&compaction).unwrap_or_default();
         compaction
     }
 
-    /// Returns the first summary below a boundary that is not separated from it by another message.
+    /// Returns the line that a boundary continues, see [`Compaction::continues`].
+    fn logical_parent(&self, boundary: EntryIndex) -> Option<EntryIndex> {
+        let named = || self.find(&self.entries()[boundary].get(key::LOGICAL_PARENT_UUID)?.as_str()?);
+        // The named line was often never written.
+        named().or_else(|| match self.parent(boundary) {
+            ParentLink::Entry(parent) => Some(parent),
+            ParentLink::Root | ParentLink::Dangling => {
+                let at = self.boundaries().binary_search_by_key(&boundary, |&(boundary, _)| boundary).ok()?;
+                let (_, last_main_line) = self.boundaries()[at];
+                self.previous_line(boundary, last_main_line?.next(), false)
+            }
+        })
+    }
+
+    /// Returns the first summary below a boundary that is not separated from it by a message or another
+    /// boundary.
     fn summary_below(&self, boundary: EntryIndex) -> Option<EntryIndex> {
         let mut below: VecDeque<EntryIndex> = self.children(boundary).collect();
         while let Some(idx) = below.pop_front() {
@@ -73,7 +86,7 @@ impl Session {
             if entry.is_compact_summary() {
                 return Some(idx);
             }
-            if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
+            if !matches!(entry.kind(), Kind::User | Kind::Assistant) && !self.is_boundary(idx) {
                 below.extend(self.children(idx));
             }
         }
@@ -86,7 +99,8 @@ impl Session {
         let head = self.find(&segment.head_uuid()?)?;
         let tail = self.find(&segment.tail_uuid()?)?;
         let mut kept: Vec<EntryIndex> = Vec::new();
-        for idx in self.ancestors(tail).take(MOST_PRESERVED) {
+        let share = self.entries().len() * MAX_PRESERVED_PER_LINE / self.boundaries().len().max(1);
+        for idx in self.ancestors(tail).take(share.max(MIN_PRESERVED)) {
             kept.push(idx);
             if idx == head {
                 kept.reverse();
@@ -103,22 +117,22 @@ impl Session {
     pub fn continues(&self, entry_idx: EntryIndex) -> Option<EntryIndex> {
         match self.parent(entry_idx) {
             ParentLink::Entry(parent) => Some(parent),
-            ParentLink::Root if self.is_boundary(entry_idx) => self.compaction_at(entry_idx).continues,
+            ParentLink::Root if self.is_boundary(entry_idx) => self.logical_parent(entry_idx),
             ParentLink::Root => None,
-            ParentLink::Dangling => self.previous_line(entry_idx, self.is_sidechain(entry_idx)),
+            ParentLink::Dangling => self.previous_line(entry_idx, entry_idx, self.is_sidechain(entry_idx)),
         }
     }
 
-    /// Returns the previous line in the tree that is not a descendant of the entry. A descendant can
+    /// Returns the last line in the tree before `end` that is not a descendant of the entry. A descendant can
     /// precede it.
-    fn previous_line(&self, entry_idx: EntryIndex, sidechain: bool) -> Option<EntryIndex> {
+    fn previous_line(&self, entry_idx: EntryIndex, end: EntryIndex, sidechain: bool) -> Option<EntryIndex> {
         // The descendants of the entry.
         let mut below: FxHashSet<EntryIndex> = FxHashSet::default();
         let mut open = vec![entry_idx];
         while let Some(idx) = open.pop() {
             open.extend(self.children(idx).filter(|child| below.insert(*child)));
         }
-        (EntryIndex::FIRST..entry_idx)
+        (EntryIndex::FIRST..end)
             .indices()
             .rev()
             .find(|idx| self.in_tree(*idx) && self.is_sidechain(*idx) == sidechain && !below.contains(idx))

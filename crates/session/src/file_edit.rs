@@ -413,7 +413,7 @@ fn contributes_to_edits(session: &Session, call: &ToolCall, by_commands: &FxHash
 /// Returns the file changes listed in the result of a shell command.
 fn command_diff<'s>(session: &'s Session, call: &ToolCall) -> Option<BashEditDiff<'s>> {
     let at = call.results.first().filter(|_| is_shell(call))?;
-    session.entries()[at.entry_idx].tool_use_result()?.of::<BashResult<'_>>()?.bash_edit_diff()
+    at.record(session)?.of::<BashResult<'_>>()?.bash_edit_diff()
 }
 
 fn is_shell(call: &ToolCall) -> bool {
@@ -422,7 +422,7 @@ fn is_shell(call: &ToolCall) -> bool {
 
 /// Returns the file in the result of a `Read` call.
 fn read_file<'s>(session: &'s Session, call: &ToolCall) -> Option<ReadFile<'s>> {
-    session.entries()[call.results.first()?.entry_idx].tool_use_result()?.of::<ReadResult<'_>>()?.file()
+    call.results.first()?.record(session)?.of::<ReadResult<'_>>()?.file()
 }
 
 /// Appends the changes in the result of a call, or the text that it read.
@@ -442,9 +442,10 @@ fn add_edits(
         return None;
     }
     let input = call.block(session)?.input()?;
-    let entry_idx = call.results.first()?.entry_idx;
+    let result = call.results.first()?;
+    let entry_idx = result.entry_idx;
     let at = session.timestamp(entry_idx);
-    let data = session.entries()[entry_idx].tool_use_result();
+    let data = result.record(session);
     let edit = |path: String, before: FileText, after: FileText| FileEdit {
         agent,
         call_idx,

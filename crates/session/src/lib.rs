@@ -71,7 +71,7 @@ pub use file_history::{ContentEvidence, FileContent, FileHistory, FileState, His
 pub use finding_list::FindingList;
 pub use index::{AgentIndex, CallIndex, EntryIndex, IndexRange, IndexType, IndexVec, ReplyIndex, TurnIndex};
 pub use input::{InputKind, editor_context, is_command_caveat};
-pub use line_origin::{LineHistory, LineOrigin, UnknownReason, same_lines};
+pub use line_origin::{LineHistory, LineOrigin, MAX_CANDIDATES, UnknownReason, same_lines};
 pub use lineage::{ForkPoint, fork_point};
 pub use log_scan::{LogScan, ScannedCounts};
 pub use replay::{ClientVersion, MessageRole, ReplayBlock, ReplayMessage, ReplayRule, VersionError};

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use memchr::memchr_iter;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -28,8 +29,9 @@ pub enum LineOrigin {
     Unknown {
         /// The reason.
         reason: UnknownReason,
-        /// The edits that may have written the line, or an earlier form of it, in order.
-        candidates: Vec<usize>,
+        /// The edits that may have written the line, or an earlier form of it, in order. At most
+        /// [`MAX_CANDIDATES`], the last ones.
+        candidates: Arc<[usize]>,
         /// Whether one of the candidates wrote the line.
         is_one_of_them: bool,
     },
@@ -37,7 +39,7 @@ pub enum LineOrigin {
 
 impl LineOrigin {
     /// An unknown origin; something else than the candidates may have written the line.
-    fn unknown(reason: UnknownReason, candidates: Vec<usize>) -> Self {
+    fn unknown(reason: UnknownReason, candidates: Arc<[usize]>) -> Self {
         Self::Unknown { reason, candidates, is_one_of_them: false }
     }
 }
@@ -67,6 +69,10 @@ impl UnknownReason {
     }
 }
 
+/// The maximum number of candidates of a line: each of very many lines may have been written by each of very
+/// many edits.
+pub const MAX_CANDIDATES: usize = 64;
+
 /// The number of pairs of lines that the replay of one file may compare. Beyond it, lines are ambiguous.
 const MAX_PAIRS: usize = 1 << 26;
 
@@ -90,6 +96,51 @@ struct UnplacedEdit {
     edit: usize,
     /// The lines that it may have added; `None` if the log does not contain them.
     lines: Option<FxHashSet<LineId>>,
+}
+
+/// The edits that may have added the new lines of a version.
+struct UnplacedCandidates {
+    /// The edits whose lines the log does not contain. They may have added any line.
+    of_all_lines: Arc<[usize]>,
+    /// The other edits, by the lines that they may have added.
+    by_line: FxHashMap<LineId, Vec<usize>>,
+}
+
+impl UnplacedCandidates {
+    fn of(unplaced: &[UnplacedEdit]) -> Self {
+        let of_all_lines = unplaced.iter().filter(|edit| edit.lines.is_none()).map(|edit| edit.edit);
+        let of_all_lines = CandidateLists::default().list(of_all_lines.collect());
+        let mut by_line: FxHashMap<LineId, Vec<usize>> = FxHashMap::default();
+        for edit in unplaced {
+            for &line in edit.lines.iter().flatten() {
+                by_line.entry(line).or_default().push(edit.edit);
+            }
+        }
+        Self { of_all_lines, by_line }
+    }
+
+    fn of_line(&self, line: LineId, lists: &mut CandidateLists) -> Arc<[usize]> {
+        let Some(own) = self.by_line.get(&line) else { return self.of_all_lines.clone() };
+        let last = own.iter().rev().take(MAX_CANDIDATES);
+        lists.list(last.chain(&*self.of_all_lines).copied().collect())
+    }
+}
+
+/// Lists of candidates. Lines with equal ones share a list.
+#[derive(Default)]
+struct CandidateLists(FxHashSet<Arc<[usize]>>);
+
+impl CandidateLists {
+    /// Returns the list of the last candidates.
+    fn list(&mut self, candidates: BTreeSet<usize>) -> Arc<[usize]> {
+        let n_omitted = candidates.len().saturating_sub(MAX_CANDIDATES);
+        let list: Arc<[usize]> = candidates.into_iter().skip(n_omitted).collect();
+        if let Some(known) = self.0.get(&list) {
+            return known.clone();
+        }
+        self.0.insert(list.clone());
+        list
+    }
 }
 
 /// Numbers lines by their text.
@@ -161,7 +212,8 @@ impl<'t> LineHistory<'t> {
         match after {
             // Another program may have changed the file since the last known version.
             Some(after) if !edit.is_before_logged && edit.hunks.is_empty() => {
-                self.advance(after, |_| doubtful(number));
+                let origin = LineOrigin::unknown(UnknownReason::Ambiguous, [number].into());
+                self.advance(after, |_| origin.clone());
             }
             Some(after) => drop(self.advance(after, |_| by_edit.clone())),
             None => self.add_unplaced(number, edit),
@@ -177,7 +229,7 @@ impl<'t> LineHistory<'t> {
         };
         if self.text.is_none() && self.unplaced.is_empty() {
             self.lines = self.interner.lines(&text);
-            self.origins = vec![LineOrigin::unknown(UnknownReason::Older, Vec::new()); self.lines.len()];
+            self.origins = vec![LineOrigin::unknown(UnknownReason::Older, Arc::default()); self.lines.len()];
             self.text = Some(text);
             return;
         }
@@ -185,13 +237,11 @@ impl<'t> LineHistory<'t> {
             self.unplaced.clear();
             return;
         }
-        let unplaced = std::mem::take(&mut self.unplaced);
+        let unplaced = UnplacedCandidates::of(&std::mem::take(&mut self.unplaced));
         let other = if self.text.is_none() { UnknownReason::Older } else { UnknownReason::Outside };
+        let mut lists = CandidateLists::default();
         let outside = |line: LineId| {
-            let may_have_added =
-                |edit: &&UnplacedEdit| edit.lines.as_ref().is_none_or(|lines| lines.contains(&line));
-            let candidates: Vec<usize> =
-                unplaced.iter().filter(may_have_added).map(|edit| edit.edit).collect();
+            let candidates = unplaced.of_line(line, &mut lists);
             let reason = if candidates.is_empty() { other } else { UnknownReason::Ambiguous };
             LineOrigin::unknown(reason, candidates)
         };
@@ -217,15 +267,15 @@ impl<'t> LineHistory<'t> {
 
     /// Replaces the current version. Returns the indexes of lines that were certainly added; `origin` returns
     /// their origins.
-    fn advance(&mut self, text: Cow<'t, str>, origin: impl Fn(LineId) -> LineOrigin) -> Vec<usize> {
+    fn advance(&mut self, text: Cow<'t, str>, mut origin: impl FnMut(LineId) -> LineOrigin) -> Vec<usize> {
         let lines = self.interner.lines(&text);
         let sources = align(&self.lines, &lines, &self.interner.weights, &mut self.budget);
-        let mut added = Vec::new();
+        let (mut added, mut lists) = (Vec::new(), CandidateLists::default());
         let origins = sources.iter().zip(&lines).enumerate().map(|(at, (source, line))| {
             if *source == LineSource::Added {
                 added.push(at);
             }
-            resolve(source, &self.origins, || origin(*line))
+            resolve(source, &self.origins, &mut lists, || origin(*line))
         });
         self.origins = origins.collect();
         (self.text, self.lines) = (Some(text), lines);
@@ -254,10 +304,10 @@ impl<'t> LineHistory<'t> {
         }
         for (line, places) in wanted {
             if let (&[new_at], Some(&[old_at])) = (&*places, found.get(&line).map(Vec::as_slice))
-                && self.origins[new_at] == LineOrigin::unknown(UnknownReason::Outside, Vec::new())
+                && self.origins[new_at] == LineOrigin::unknown(UnknownReason::Outside, Arc::default())
                 && let Some(&LineOrigin::Edit { edit, .. }) = old_origins.get(old_at)
             {
-                self.origins[new_at] = LineOrigin::unknown(UnknownReason::Reformatted, vec![edit]);
+                self.origins[new_at] = LineOrigin::unknown(UnknownReason::Reformatted, [edit].into());
             }
         }
     }
@@ -327,8 +377,9 @@ impl<'t> LineHistory<'t> {
         end -= n_same;
         let sources = align(&self.lines[start..end], new, &self.interner.weights, &mut self.budget);
         let inside = &self.origins[start..end];
-        let origins: Vec<LineOrigin> =
-            sources.iter().map(|source| resolve(source, inside, || by_edit.clone())).collect();
+        let mut lists = CandidateLists::default();
+        let origin = |source| resolve(source, inside, &mut lists, || by_edit.clone());
+        let origins: Vec<LineOrigin> = sources.iter().map(origin).collect();
         self.origins.splice(start..end, origins);
         self.lines.splice(start..end, new.iter().copied());
         self.text = Some(Cow::Owned(after));
@@ -400,13 +451,13 @@ impl ReplacementStep {
     }
 }
 
-/// The origin of a line that an edit or something else wrote.
-fn doubtful(number: usize) -> LineOrigin {
-    LineOrigin::unknown(UnknownReason::Ambiguous, vec![number])
-}
-
 /// Returns the origin of a line: that of its source in the old version, or that of added lines.
-fn resolve(source: &LineSource, old: &[LineOrigin], added: impl Fn() -> LineOrigin) -> LineOrigin {
+fn resolve(
+    source: &LineSource,
+    old: &[LineOrigin],
+    lists: &mut CandidateLists,
+    added: impl FnOnce() -> LineOrigin,
+) -> LineOrigin {
     match source {
         LineSource::Added => added(),
         LineSource::Kept(at) => old[*at].clone(),
@@ -415,7 +466,7 @@ fn resolve(source: &LineSource, old: &[LineOrigin], added: impl Fn() -> LineOrig
             unknown => unknown.clone(),
         },
         LineSource::Unclear { sources, can_be_added } => {
-            let added = can_be_added.then(&added);
+            let added = can_be_added.then(added);
             let possible = || sources.iter().map(|&at| &old[at]).chain(&added);
             let mut all = possible();
             match all.next() {
@@ -429,7 +480,7 @@ fn resolve(source: &LineSource, old: &[LineOrigin], added: impl Fn() -> LineOrig
                         match origin {
                             LineOrigin::Edit { edit, .. } => drop(candidates.insert(*edit)),
                             LineOrigin::Unknown { candidates: more, is_one_of_them: all, .. } => {
-                                candidates.extend(more);
+                                candidates.extend(more.iter());
                                 is_one_of_them &= all;
                             }
                         }
@@ -438,7 +489,8 @@ fn resolve(source: &LineSource, old: &[LineOrigin], added: impl Fn() -> LineOrig
                         true => UnknownReason::Outside,
                         false => UnknownReason::Ambiguous,
                     };
-                    let candidates = candidates.into_iter().collect();
+                    is_one_of_them &= candidates.len() <= MAX_CANDIDATES;
+                    let candidates = lists.list(candidates);
                     LineOrigin::Unknown { reason, candidates, is_one_of_them }
                 }
             }

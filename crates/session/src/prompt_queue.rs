@@ -5,8 +5,10 @@
 //! queue operations.
 
 use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
+use std::hash::BuildHasher;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use threadline_entry::lens::{AttachmentLine, QueueOperation};
 use threadline_entry::{Entry, Kind};
 
@@ -17,12 +19,31 @@ use crate::input::InputKind;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PromptQueue {
     /// The `enqueue` lines of typed prompts that are still in the queue.
-    queued: Vec<EntryIndex>,
+    queued: BTreeSet<EntryIndex>,
+    /// The same lines by their text, in file order.
+    queued_by_text: FxHashMap<TextHash, VecDeque<EntryIndex>>,
     /// Whether a `dequeue` line was read, so that the next prompt comes from the queue.
     expects_dequeued: bool,
     /// The `enqueue` line of each prompt that a `remove` line took out to steer a turn, by the `remove`
     /// line.
     steered: FxHashMap<EntryIndex, EntryIndex>,
+    /// The same `remove` lines by the text of the prompt, in file order.
+    steered_by_text: FxHashMap<TextHash, Vec<EntryIndex>>,
+}
+
+/// The hash of a prompt without the white space around it. Prompts with one hash count as equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct TextHash(u64);
+
+impl TextHash {
+    fn of(text: &str) -> Self {
+        Self(FxBuildHasher.hash_one(text.trim()))
+    }
+
+    /// Returns the hash of a queued prompt.
+    fn of_line(enqueue_line: &Entry) -> Option<Self> {
+        typed(enqueue_line).map(|text| Self::of(&text))
+    }
 }
 
 impl PromptQueue {
@@ -44,17 +65,18 @@ impl PromptQueue {
     fn remove_delivered(&mut self, before: &IndexVec<EntryIndex, Entry>, entry: &Entry, input: InputKind) {
         let found = match entry.kind() {
             Kind::User if input.is_typed() => {
-                self.remove_matching(before, &|text| contains_text(entry, text))
+                !self.queued.is_empty() && self.take_one_of(&user_texts(entry)).is_some()
             }
+            Kind::Attachment if self.queued.is_empty() && self.steered.is_empty() => false,
             Kind::Attachment => {
-                self.remove_matching(before, &|text| is_prompt_attachment(entry, text))
-                    || self.remove_steered(before, entry)
+                let texts = attachment_texts(entry);
+                self.take_one_of(&texts).is_some() || self.remove_steered(&texts)
             }
             _ => true,
         };
         // A dequeued prompt that was changed before it was sent.
-        if !found && self.expects_dequeued && input.opens_turn() && !self.queued.is_empty() {
-            self.queued.remove(0);
+        if !found && self.expects_dequeued && input.opens_turn() {
+            self.take_oldest(before);
         }
         self.expects_dequeued &= matches!(input, InputKind::ToolResult | InputKind::Meta);
     }
@@ -63,44 +85,65 @@ impl PromptQueue {
         let Some(line) = entry.lens::<QueueOperation<'_>>() else { return };
         let idx = before.end();
         match line.operation().as_deref() {
-            Some("enqueue") if typed(entry).is_some() => self.queued.push(idx),
-            Some("dequeue") => self.expects_dequeued = true,
-            Some("popAll") => {
-                self.remove_matching(before, &|text| typed(entry).is_some_and(|back| back.trim() == text));
+            Some("enqueue") => {
+                if let Some(text) = TextHash::of_line(entry) {
+                    self.queued.insert(idx);
+                    self.queued_by_text.entry(text).or_default().push_back(idx);
+                }
             }
+            Some("dequeue") => self.expects_dequeued = true,
+            Some("popAll") => drop(TextHash::of_line(entry).and_then(|text| self.take(text))),
             Some("remove") => {
                 // Some versions name the removed prompt.
-                let taken = line.content().and_then(|content| content.as_str());
-                let is_it =
-                    |at: &EntryIndex| taken.is_none() || typed(&before[*at]).as_deref() == taken.as_deref();
-                if let Some(place) = self.queued.iter().position(is_it) {
-                    self.steered.insert(idx, self.queued.remove(place));
+                let enqueued = match line.content().and_then(|content| content.as_str()) {
+                    Some(text) => self.take(TextHash::of(&text)),
+                    None => self.take_oldest(before),
+                };
+                if let Some(enqueued) = enqueued {
+                    self.steered.insert(idx, enqueued);
+                    if let Some(text) = TextHash::of_line(&before[enqueued]) {
+                        self.steered_by_text.entry(text).or_default().push(idx);
+                    }
                 }
             }
             _ => {}
         }
     }
 
-    /// Removes the first queued prompt that matches `found`. Returns whether there was one.
-    fn remove_matching(
-        &mut self,
-        before: &IndexVec<EntryIndex, Entry>,
-        found: &dyn Fn(&str) -> bool,
-    ) -> bool {
-        let place =
-            self.queued.iter().position(|&at| typed(&before[at]).is_some_and(|text| found(text.trim())));
-        place.map(|place| self.queued.remove(place)).is_some()
+    /// Removes the first queued prompt with this text. Returns its line.
+    fn take(&mut self, text: TextHash) -> Option<EntryIndex> {
+        let lines = self.queued_by_text.get_mut(&text)?;
+        let first = lines.pop_front()?;
+        if lines.is_empty() {
+            self.queued_by_text.remove(&text);
+        }
+        self.queued.remove(&first);
+        Some(first)
     }
 
-    /// Removes a steering prompt that `attachment` repeats, which versions from 2.1.205 on write.
+    /// Removes the first queued prompt with one of these texts. Returns its line.
+    fn take_one_of(&mut self, texts: &[TextHash]) -> Option<EntryIndex> {
+        let first = |text: &TextHash| Some((*self.queued_by_text.get(text)?.front()?, *text));
+        let (_, text) = texts.iter().filter_map(first).min()?;
+        self.take(text)
+    }
+
+    /// Removes the first queued prompt. Returns its line.
+    fn take_oldest(&mut self, before: &IndexVec<EntryIndex, Entry>) -> Option<EntryIndex> {
+        let first = *self.queued.first()?;
+        self.take(TextHash::of_line(&before[first])?)
+    }
+
+    /// Removes a steering prompt that an attachment repeats, which versions from 2.1.205 on write.
     ///
     /// If several have the same text, the last one is removed. Returns whether there was one.
-    fn remove_steered(&mut self, before: &IndexVec<EntryIndex, Entry>, attachment: &Entry) -> bool {
-        let repeats = |put_in: EntryIndex| {
-            typed(&before[put_in]).is_some_and(|text| is_prompt_attachment(attachment, text.trim()))
-        };
-        let last = self.steered.iter().filter(|(_, put_in)| repeats(**put_in)).map(|(&taken, _)| taken).max();
-        last.and_then(|taken| self.steered.remove(&taken)).is_some()
+    fn remove_steered(&mut self, texts: &[TextHash]) -> bool {
+        let last = |text: &TextHash| Some((*self.steered_by_text.get(text)?.last()?, *text));
+        let Some((removed, text)) = texts.iter().filter_map(last).max() else { return false };
+        if let Some(lines) = self.steered_by_text.get_mut(&text) {
+            lines.pop();
+        }
+        self.steered.remove(&removed).is_some()
     }
 
     /// Returns the `enqueue` line of the prompt that the line at `idx` took out to steer a turn.
@@ -122,20 +165,19 @@ pub(crate) fn typed(entry: &Entry) -> Option<Cow<'_, str>> {
     (!is_command && !is_word).then_some(text)
 }
 
-/// Returns whether the content of a `user` line, or one of its blocks, is `text`.
-fn contains_text(entry: &Entry, text: &str) -> bool {
-    let Some(content) = entry.message().and_then(|message| message.content()) else { return false };
-    content.as_str().is_some_and(|said| said.trim() == text)
-        || content.blocks().any(|block| block.text().is_some_and(|said| said.trim() == text))
+/// Returns the text of a `user` line and those of its blocks.
+fn user_texts(entry: &Entry) -> Vec<TextHash> {
+    let content = entry.message().and_then(|message| message.content());
+    let text = content.and_then(|content| content.as_str());
+    let blocks = content.into_iter().flat_map(|content| content.blocks());
+    text.into_iter().chain(blocks.filter_map(|block| block.text())).map(|text| TextHash::of(&text)).collect()
 }
 
-/// Returns whether an `attachment` line contains the prompt `text`.
-fn is_prompt_attachment(entry: &Entry, text: &str) -> bool {
+/// Returns the texts of the prompt of an `attachment` line.
+fn attachment_texts(entry: &Entry) -> Vec<TextHash> {
     let prompt = entry.lens::<AttachmentLine<'_>>().and_then(|line| line.attachment()?.prompt());
-    prompt.is_some_and(|prompt| {
-        prompt.as_str().is_some_and(|said| said.trim() == text)
-            || prompt.items().any(|block| {
-                block.get("text").and_then(|said| said.as_str()).is_some_and(|said| said.trim() == text)
-            })
-    })
+    let text = prompt.and_then(|prompt| prompt.as_str());
+    let blocks = prompt.into_iter().flat_map(|prompt| prompt.items());
+    let blocks = blocks.filter_map(|block| block.get("text")?.as_str());
+    text.into_iter().chain(blocks).map(|text| TextHash::of(&text)).collect()
 }

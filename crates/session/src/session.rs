@@ -49,6 +49,8 @@ pub struct Session {
     calls_by_line: Vec<(EntryIndex, CallIndex)>,
     /// The calls of a line, sorted by id, for lines with very many calls.
     calls_of_wide_lines: FxHashMap<EntryIndex, Box<[CallIndex]>>,
+    /// The blocks that repeat a call of the same line, by line and number, sorted.
+    repeated_calls: Vec<(EntryIndex, u32)>,
     /// The call of each result, sorted by line and block. Results before their call are in `early_answers`.
     answers: Vec<(ResultPosition, CallIndex)>,
     early_answers: FxHashMap<ResultPosition, CallIndex>,
@@ -56,8 +58,8 @@ pub struct Session {
     block_ranges_by_line: FxHashMap<EntryIndex, Box<[Range<u32>]>>,
     /// Results without a call so far, by the id of the call.
     pub(crate) orphan_results_by_id: FxHashMap<Box<str>, SmallList<ResultPosition, 1>>,
-    /// Indexes of the compaction boundaries, in file order.
-    boundaries: Vec<EntryIndex>,
+    /// The compaction boundaries, in file order, each with the last line of the main conversation before it.
+    boundaries: Vec<(EntryIndex, Option<EntryIndex>)>,
     /// The first entry with a working directory.
     first_with_cwd: Option<EntryIndex>,
     queue: PromptQueue,
@@ -176,7 +178,7 @@ impl Session {
         self.entries.push(entry);
         self.nodes.push(node);
         if self.is_boundary(idx) {
-            self.boundaries.push(idx);
+            self.boundaries.push((idx, self.last_in_tree[0]));
         }
         if let Some(first) = again {
             let line = self.entries[first].at().line_no;
@@ -209,8 +211,9 @@ impl Session {
         }
     }
 
-    /// Returns the indexes of the compaction boundaries, in file order.
-    pub(crate) fn boundaries(&self) -> &[EntryIndex] {
+    /// Returns the compaction boundaries, in file order, each with the last line of the main conversation
+    /// before it.
+    pub(crate) fn boundaries(&self) -> &[(EntryIndex, Option<EntryIndex>)] {
         &self.boundaries
     }
 
@@ -338,11 +341,12 @@ impl Session {
                 // one.
                 let known = self.call_index(&id);
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply_idx) {
-                    let known = &mut self.calls[call];
-                    if known.entry_idx != idx && known.copies.last() != Some(&idx) {
+                    if self.calls[call].lines.last() == Some(&idx) {
+                        self.repeated_calls.push((idx, block_idx));
+                    } else {
+                        self.calls[call].add_line(idx, block_idx, is_copy);
                         self.calls_by_line.push((idx, call));
                     }
-                    known.add_copy(idx, block_idx, is_copy);
                     continue;
                 }
                 let call = self.calls.end();
@@ -359,7 +363,7 @@ impl Session {
                 block_idx,
                 reply: reply_idx,
                 results,
-                copies: SmallList::default(),
+                lines: SmallList::of(idx),
             });
         }
         let from = self.calls_by_line.partition_point(|(line, _)| *line < idx);
@@ -477,6 +481,22 @@ impl Session {
             }
             None => self.calls_on(entry_idx).find(|&call| *self.calls[call].id == *id),
         }
+    }
+
+    /// Returns whether a result is the first one of its line that answers a call.
+    pub(crate) fn is_first_result(&self, at: ResultPosition) -> bool {
+        let from = self.answers.partition_point(|(result, _)| result.entry_idx < at.entry_idx);
+        match self.answers.get(from).filter(|(first, _)| first.entry_idx == at.entry_idx) {
+            Some((first, _)) => *first == at,
+            // The call is on a later line.
+            None => at.block_idx == 0,
+        }
+    }
+
+    /// Returns whether a block repeats a call that an earlier block of the line contains.
+    pub(crate) fn repeats_call(&self, entry_idx: EntryIndex, block_idx: usize) -> bool {
+        let at = (entry_idx, u32::try_from(block_idx).unwrap_or(u32::MAX));
+        self.repeated_calls.binary_search(&at).is_ok()
     }
 
     /// Returns the call that the result at `at` answers. `None` if the id of that call is not `id`.

@@ -266,7 +266,7 @@ impl Session {
         matches!(self.parent(idx), ParentLink::Entry(parent) if members[parent])
     }
 
-    /// Returns whether the conversation continues below a boundary and its summary.
+    /// Returns whether the conversation continues below a boundary and its summary, before another boundary.
     fn is_continued(&self, boundary: EntryIndex) -> bool {
         let mut below: Vec<EntryIndex> = self.children(boundary).collect();
         while let Some(idx) = below.pop() {
@@ -274,7 +274,9 @@ impl Session {
             if matches!(entry.kind(), Kind::User | Kind::Assistant) && !entry.is_compact_summary() {
                 return true;
             }
-            below.extend(self.children(idx));
+            if !self.is_boundary(idx) {
+                below.extend(self.children(idx));
+            }
         }
         false
     }
@@ -293,7 +295,8 @@ impl Session {
                     .find(|at| members[at.entry_idx])
                     .or_else(|| results().find(|at| self.has_parent_in(at.entry_idx, members)))
                     .or(call.results.first());
-                belongs == Some(&at) && call.lines().take(MAX_COPIES).any(|line| members[line])
+                let mut lines = call.lines.iter().rev().take(MAX_COPIES);
+                belongs == Some(&at) && (members[call.entry_idx] || lines.any(|&line| members[line]))
             })
         })
     }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use threadline_entry::lens::{BashResult, Block, User};
-use threadline_entry::{Entry, Millis};
+use threadline_entry::lens::{BashResult, Block, Lens, ToolUseResult, User};
+use threadline_entry::{Entry, Millis, value};
 
 use crate::index::{EntryIndex, ReplyIndex};
 use crate::session::Session;
@@ -28,8 +28,8 @@ pub struct ToolCall {
     pub reply: ReplyIndex,
     /// The positions of the results. More than one if the session was logged twice.
     pub results: SmallList<ResultPosition, 1>,
-    /// Other lines that contain the same call.
-    pub copies: SmallList<EntryIndex, 3>,
+    /// The lines with the call, in file order. More than one if the session was logged twice.
+    pub lines: SmallList<EntryIndex, 3>,
 }
 
 /// The call of a tool that the API ran itself.
@@ -113,18 +113,11 @@ impl ToolCall {
     ///
     /// The conversation continues from the latest line, unless that is an exact copy, which is not in the
     /// tree.
-    pub(crate) fn add_copy(&mut self, entry_idx: EntryIndex, block_idx: u32, is_copy: bool) {
-        if is_copy {
-            self.copies.push(entry_idx);
-        } else {
-            self.copies.push(self.entry_idx);
+    pub(crate) fn add_line(&mut self, entry_idx: EntryIndex, block_idx: u32, is_copy: bool) {
+        self.lines.push(entry_idx);
+        if !is_copy {
             (self.entry_idx, self.block_idx) = (entry_idx, block_idx);
         }
-    }
-
-    /// Returns the lines with the call. More than one if the session was logged twice.
-    pub fn lines(&self) -> impl Iterator<Item = EntryIndex> {
-        std::iter::once(self.entry_idx).chain(self.copies.iter().copied())
     }
 
     /// Returns the block with the first result.
@@ -132,9 +125,48 @@ impl ToolCall {
         self.results.first()?.block(session)
     }
 
+    /// Returns the result that belongs to one of the blocks with the call.
+    ///
+    /// The first result belongs to [`ToolCall::entry_idx`]. On another line, it is the first result between
+    /// this line and the next one with the call. The second block with the call on a line has no result, and
+    /// a result belongs to two blocks at most: otherwise, very many short blocks could repeat a long result.
+    pub fn result_of_block(
+        &self,
+        entry_idx: EntryIndex,
+        block_idx: usize,
+        session: &Session,
+    ) -> Option<ResultPosition> {
+        if session.repeats_call(entry_idx, block_idx) {
+            return None;
+        }
+        if entry_idx == self.entry_idx {
+            return self.results.first().copied();
+        }
+        let next_result = self.results.partition_point(|result| result.entry_idx <= entry_idx);
+        let result = *self.results.get(next_result)?;
+        let next_line = self.lines.partition_point(|line| *line <= entry_idx);
+        let before_result = self.lines[next_line..].iter().take_while(|line| **line < result.entry_idx);
+        // Exact copies are not in the tree.
+        let is_answer = before_result.clone().all(|line| !session.in_tree(*line));
+        is_answer.then_some(result)
+    }
+
+    /// Returns whether a block is the last one in the log with this id. The sub-agents of a call are shown
+    /// with this block only: otherwise, calls that are repeated at each of many levels would double them at
+    /// each.
+    pub fn is_last_block(&self, entry_idx: EntryIndex, block_idx: usize, session: &Session) -> bool {
+        let is_latest = (self.entry_idx, self.block_idx as usize) == (entry_idx, block_idx);
+        is_latest && session.tool_call(&self.id).is_some_and(|last| std::ptr::eq(last, self))
+    }
+
     /// Returns the outcome, determined from the first result.
     pub fn outcome(&self, session: &Session) -> ToolOutcome {
-        let Some((at, block)) = self.results.first().and_then(|at| Some((at, at.block(session)?))) else {
+        self.outcome_of(self.results.first().copied(), session)
+    }
+
+    /// Returns the outcome according to one of the results.
+    pub fn outcome_of(&self, result: Option<ResultPosition>, session: &Session) -> ToolOutcome {
+        let Some((at, block)) = result.and_then(|at| Some((at, at.block(session)?))) else {
             return ToolOutcome::Missing;
         };
         let outcome = result_outcome(&session.entries()[at.entry_idx], block);
@@ -159,17 +191,17 @@ impl ToolCall {
 /// Returns the outcome of a call from the line and the block of its result alone. An interrupted call whose
 /// result is that of a denied one counts as denied.
 pub fn result_outcome(entry: &Entry, block: Block<'_>) -> ToolOutcome {
-    let data = entry.tool_use_result();
-    if data.and_then(|data| data.of::<BashResult<'_>>()?.interrupted()).unwrap_or(false) {
+    let record = record_of(entry, block);
+    if record.and_then(|record| record.of::<BashResult<'_>>()?.interrupted()).unwrap_or(false) {
         return ToolOutcome::Interrupted;
     }
     if !block.is_error().unwrap_or(false) {
         return ToolOutcome::Ok;
     }
     let denial = denial_kind(entry);
-    if denial.as_deref() == Some("interrupted") || begins_with(entry, block, INTERRUPTED) {
+    if denial.as_deref() == Some("interrupted") || begins_with(record, block, INTERRUPTED) {
         ToolOutcome::Interrupted
-    } else if denial.is_some() || begins_with(entry, block, DENIED) {
+    } else if denial.is_some() || begins_with(record, block, DENIED) {
         ToolOutcome::Denied
     } else {
         ToolOutcome::Error
@@ -178,20 +210,38 @@ pub fn result_outcome(entry: &Entry, block: Block<'_>) -> ToolOutcome {
 
 /// Returns whether the person refused the call, according to its result.
 fn is_refused(entry: &Entry, block: Block<'_>) -> bool {
-    denial_kind(entry).map_or_else(|| begins_with(entry, block, DENIED), |kind| kind == "user-rejected")
+    let is_denied = || begins_with(record_of(entry, block), block, DENIED);
+    denial_kind(entry).map_or_else(is_denied, |kind| kind == "user-rejected")
+}
+
+/// The maximum number of blocks before the first result of a line that has a record.
+const MAX_BLOCKS_BEFORE_RESULT: usize = 64;
+
+/// Returns the `toolUseResult` of a line, if the block is its first result, as [`ResultPosition::record`] does.
+fn record_of<'e>(entry: &'e Entry, block: Block<'e>) -> Option<ToolUseResult<'e>> {
+    let record = entry.tool_use_result()?;
+    let mut blocks = entry.message()?.blocks().take(MAX_BLOCKS_BEFORE_RESULT);
+    let first = blocks.find(|block| block.is(value::TOOL_RESULT))?;
+    std::ptr::eq(first.object().json().raw(), block.object().json().raw()).then_some(record)
 }
 
 fn denial_kind(entry: &Entry) -> Option<Cow<'_, str>> {
     entry.lens::<User<'_>>()?.tool_denial_kind()
 }
 
-fn begins_with(entry: &Entry, block: Block<'_>, prefixes: &[&str]) -> bool {
+fn begins_with(record: Option<ToolUseResult<'_>>, block: Block<'_>, prefixes: &[&str]) -> bool {
     let text = block.content().map(|content| content.text()).unwrap_or_default();
-    let error = entry.tool_use_result().and_then(|data| data.error_text()).unwrap_or_default();
+    let error = record.and_then(|record| record.error_text()).unwrap_or_default();
     prefixes.iter().any(|prefix| text.starts_with(prefix) || error.starts_with(prefix))
 }
 
 impl ResultPosition {
+    /// Returns the `toolUseResult` of the line, if this is its first result: a line with the results of many
+    /// calls has one at most.
+    pub fn record<'s>(&self, session: &'s Session) -> Option<ToolUseResult<'s>> {
+        session.entries()[self.entry_idx].tool_use_result().filter(|_| session.is_first_result(*self))
+    }
+
     /// Returns the block at this position.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
         session.block(self.entry_idx, self.block_idx as usize)

@@ -164,7 +164,8 @@ impl TurnLines for Session {
 /// Splits a conversation into turns. Every entry follows its parent.
 fn split_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> IndexVec<TurnIndex, Turn> {
     let mut turns = Vec::new();
-    each_turn(lines, ordered, |turn| {
+    each_turn(lines, ordered, |mut turn| {
+        turn.entries.shrink_to_fit();
         turns.push(turn);
         Vec::new()
     });
@@ -181,13 +182,63 @@ pub(crate) fn count_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> u64
     n_turns
 }
 
+/// The turn that the next entries are added to.
+struct OpenTurn {
+    turn: Turn,
+    /// The number of entries that the turn was opened with.
+    n_first: usize,
+    /// Whether it contains only editor context, images and lines that are not input.
+    is_blank: bool,
+    has_model_reply: bool,
+}
+
+impl OpenTurn {
+    /// Opens a turn with its first entries.
+    fn new(lines: &impl TurnLines, turn: Turn) -> Self {
+        let n_first = turn.entries.len();
+        let mut opened = Self { turn, n_first, is_blank: true, has_model_reply: false };
+        for at in 0..n_first {
+            opened.examine(lines, opened.turn.entries[at]);
+        }
+        opened
+    }
+
+    fn push(&mut self, lines: &impl TurnLines, idx: EntryIndex) {
+        self.examine(lines, idx);
+        self.turn.entries.push(idx);
+    }
+
+    fn examine(&mut self, lines: &impl TurnLines, idx: EntryIndex) {
+        self.is_blank = self.is_blank && is_blank(lines, idx);
+        self.has_model_reply = self.has_model_reply || lines.is_model_reply(idx);
+    }
+
+    /// Returns whether an entry of this kind continues the turn instead of opening a new one: nothing has
+    /// been typed in the turn, or it was opened by a notification, and the model has not replied.
+    fn accepts_prompt(&self, lines: &impl TurnLines, input: InputKind) -> bool {
+        let is_notification = |idx: EntryIndex| lines.input(idx).is_some_and(InputKind::is_task_notification);
+        if self.turn.prompt.is_some_and(is_notification) {
+            return !self.has_model_reply;
+        }
+        input.is_typed() && self.is_blank
+    }
+
+    /// Removes the last entries that belong to the turn that follows: the caveat before a command, and the
+    /// hooks of a session start. Those that the turn was opened with stay, so each is moved at most once.
+    fn take_next_entries(&mut self, lines: &impl TurnLines) -> std::vec::Drain<'_, EntryIndex> {
+        let own = &self.turn.entries[self.n_first..];
+        let n_next = own.iter().rev().take_while(|&&idx| lines.belongs_to_next_turn(idx)).count();
+        self.turn.entries.drain(self.turn.entries.len() - n_next..)
+    }
+}
+
 /// Calls `on_turn` for each turn of a conversation, which returns a list that may be reused.
 fn each_turn(
     lines: &impl TurnLines,
     ordered: &[EntryIndex],
     mut on_turn: impl FnMut(Turn) -> Vec<EntryIndex>,
 ) {
-    let mut last: Option<Turn> = None;
+    let mut last: Option<OpenTurn> = None;
     // Hooks, attachments and injected text before the first prompt become part of its turn.
     let mut before = Vec::new();
     let mut unused = Vec::new();
@@ -206,9 +257,9 @@ fn each_turn(
         }
         // Editor context, images and task notifications may be on separate lines before the prompt.
         let waiting =
-            last.as_mut().filter(|turn| input.is_some_and(|input| accepts_prompt(lines, turn, input)));
-        if let Some(turn) = waiting {
-            (turn.prompt, input) = (Some(idx), None);
+            last.as_mut().filter(|open| input.is_some_and(|input| open.accepts_prompt(lines, input)));
+        if let Some(open) = waiting {
+            (open.turn.prompt, input) = (Some(idx), None);
         }
         let spoken = match lines.input(idx) {
             Some(input) => input != InputKind::Meta && !input.is_command_line() && !input.is_command_output(),
@@ -219,25 +270,26 @@ fn each_turn(
             entries.clear();
             entries.push(idx);
             entries.append(&mut before);
-            // The caveat before a command and the hooks of a session start belong to the turn that
-            // follows them.
             if let Some(last) = &mut last {
-                let spared =
-                    last.entries.iter().rev().take_while(|&&idx| lines.belongs_to_next_turn(idx)).count();
-                entries.extend(last.entries.drain(last.entries.len() - spared..));
-                last.continues_in_next = input.is_some_and(|input| !input.is_typed());
+                entries.extend(last.take_next_entries(lines));
+                last.turn.continues_in_next = input.is_some_and(|input| !input.is_typed());
             }
-            let round = round_after(lines, last.as_ref(), idx);
-            let number = last.as_ref().map_or(1, |last| last.number + 1);
+            let previous = last.as_ref().map(|open| &open.turn);
+            let round = round_after(lines, previous, idx);
+            let number = previous.map_or(1, |previous| previous.number + 1);
             let prompt = input.map(|_| idx);
             let opened = Turn { number, prompt, entries, round, continues_in_next: false };
-            unused = last.replace(opened).map(&mut on_turn).unwrap_or_default();
+            let previous = last.replace(OpenTurn::new(lines, opened));
+            unused = previous.map(|open| on_turn(open.turn)).unwrap_or_default();
+        } else if let Some(open) = &mut last {
+            open.push(lines, idx);
         } else {
-            last.as_mut().map_or(&mut before, |turn| &mut turn.entries).push(idx);
+            before.push(idx);
         }
     }
     // The log contains no prompt and no reply, only local commands or injected text: they form one
     // turn.
+    let mut last = last.map(|open| open.turn);
     if last.is_none() && before.iter().any(|&idx| lines.input(idx).is_some()) {
         let round = Round::NewSession;
         last = Some(Turn { number: 1, prompt: None, entries: before, round, continues_in_next: false });
@@ -270,19 +322,13 @@ fn local_commands(lines: &impl TurnLines, entries: &[EntryIndex]) -> FxHashSet<E
     local
 }
 
-/// Returns whether an entry of this kind continues `turn` instead of opening a new one: nothing has
-/// been typed in the turn, or it was opened by a notification, and the model has not replied.
-fn accepts_prompt(lines: &impl TurnLines, turn: &Turn, input: InputKind) -> bool {
-    let is_notification = |idx: EntryIndex| lines.input(idx).is_some_and(InputKind::is_task_notification);
-    if turn.prompt.is_some_and(is_notification) {
-        return !turn.entries.iter().any(|&idx| lines.is_model_reply(idx));
-    }
-    let is_blank = |idx: &EntryIndex| match lines.kind(*idx) {
-        Kind::User => lines.input(*idx).is_some_and(InputKind::is_typed) && lines.has_no_typed_text(*idx),
+/// Returns whether an entry is editor context, images or documents without typed text, or is not input.
+fn is_blank(lines: &impl TurnLines, idx: EntryIndex) -> bool {
+    match lines.kind(idx) {
+        Kind::User => lines.input(idx).is_some_and(InputKind::is_typed) && lines.has_no_typed_text(idx),
         Kind::Assistant => false,
-        _ => lines.input(*idx).is_none(),
-    };
-    input.is_typed() && turn.entries.iter().all(is_blank)
+        _ => lines.input(idx).is_none(),
+    }
 }
 
 /// Returns how the entry that opens a turn continues the previous turn.
@@ -346,13 +392,10 @@ impl Turn {
 
     /// Returns the tool calls of the turn, as indexes into [`Session::tool_calls`].
     pub fn tool_calls(&self, session: &Session) -> Vec<CallIndex> {
-        let mut own = self.entries.clone();
-        own.sort_unstable();
-        let replies = self.replies(session).into_iter();
-        let mut calls: Vec<CallIndex> =
-            replies.flat_map(|reply| session.replies()[reply].calls.iter().copied()).collect();
-        calls.retain(|&call| session.tool_calls()[call].lines().any(|line| own.binary_search(&line).is_ok()));
+        // Not by the calls of its replies: a reply may have lines in very many turns.
+        let mut calls: Vec<CallIndex> = self.entries.iter().flat_map(|&idx| session.calls_on(idx)).collect();
         calls.sort_unstable();
+        calls.dedup();
         calls
     }
 
@@ -375,8 +418,8 @@ impl Turn {
     pub fn span(&self, session: &Session) -> Option<(Millis, Millis)> {
         let entries = self.entries_without_local_commands(session);
         // Entries outside the tree may be written long after the turn.
-        let of_tree =
-            |idx: &&EntryIndex| session.in_tree(**idx) || !entries.iter().any(|&idx| session.in_tree(idx));
+        let has_tree_entry = entries.iter().any(|&idx| session.in_tree(idx));
+        let of_tree = |idx: &&EntryIndex| session.in_tree(**idx) || !has_tree_entry;
         let times = || entries.iter().filter(of_tree).filter_map(|&idx| session.timestamp(idx));
         let start = self.prompt.and_then(|idx| session.timestamp(idx)).or_else(|| times().min())?;
         Some((start, times().max()?.max(start)))
@@ -398,12 +441,12 @@ impl Turn {
         if last_input.flatten().is_some_and(InputKind::ends_turn) {
             return false;
         }
-        let Some(last) = self.replies(session).into_iter().map(|reply| &session.replies()[reply]).next_back()
-        else {
+        let Some(last) = self.replies(session).pop() else {
             return self.prompt.is_some();
         };
         // After a result, the model replies again. A denied or interrupted call ends the turn.
-        last.calls.iter().map(|&call| &session.tool_calls()[call]).any(|call| {
+        let lines = self.entries.iter().filter(|&&idx| session.reply_of(idx) == Some(last));
+        lines.flat_map(|&idx| session.calls_on(idx)).map(|call| &session.tool_calls()[call]).any(|call| {
             matches!(call.outcome(session), ToolOutcome::Missing | ToolOutcome::Ok | ToolOutcome::Error)
         })
     }

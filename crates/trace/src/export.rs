@@ -523,7 +523,7 @@ fn is_launched(session: &Session, call: &threadline_session::ToolCall) -> bool {
     if call.outcome(session) == ToolOutcome::Missing {
         return true;
     }
-    let result = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
+    let result = call.results.first().and_then(|at| at.record(session));
     let result = result.and_then(|result| result.of::<AgentResult<'_>>());
     result.is_some_and(|result| {
         result.is_async().unwrap_or(false)

@@ -35,8 +35,7 @@ pub(crate) fn count_unbilled_tools(family: &SessionFamily) -> BTreeMap<String, u
                 !entry.is_api_error() && entry.message().is_some_and(|message| message.usage().is_some())
             };
             let reply = &session.replies()[call.reply];
-            let mut lines = std::iter::once(call.entry_idx).chain(call.copies.iter().copied());
-            let is_billed = !reply.is_synthetic() && lines.any(has_figures);
+            let is_billed = !reply.is_synthetic() && call.lines.iter().copied().any(has_figures);
             let mut is_new = || call.id.is_empty() || seen.insert((reply.id.as_deref(), &*call.id));
             if !is_billed && is_new() {
                 add(&mut tools, &call.name);

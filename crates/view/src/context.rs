@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Millis;
 use threadline_entry::lens::Usage;
-use threadline_session::{EntryIndex, Session};
+use threadline_session::{EntryIndex, Session, SharedStr};
 
 pub use agents::AgentContext;
 use cache::CacheState;
@@ -87,8 +87,8 @@ pub enum WindowPart {
     Thinking,
     /// The inputs of tool calls.
     Calls,
-    /// The results of the calls of this tool.
-    Results(String),
+    /// The results of the calls of this tool. All calls share the name.
+    Results(SharedStr),
 }
 
 impl WindowPart {
@@ -138,7 +138,9 @@ pub struct WindowItem {
 const TOKENS_PER_BYTE: f64 = 0.28;
 /// The number of parts of a window. The results of further tools are one part, because every call has all
 /// parts.
-const MAX_PARTS: usize = 100;
+const MAX_PARTS: usize = 40;
+/// The length in bytes to which the names of tools are cut.
+const MAX_TOOL_NAME: usize = 100;
 /// The name for these tools.
 const OTHER_TOOLS: &str = "other tools";
 /// The number of added items that are listed per call.
@@ -264,7 +266,7 @@ impl Window {
         for item in &call.added {
             let mut part = item.part(session);
             if self.parts.len() >= MAX_PARTS && !self.parts.contains_key(&part) {
-                part = WindowPart::Results(OTHER_TOOLS.to_owned());
+                part = WindowPart::Results(OTHER_TOOLS.into());
             }
             *self.parts.entry(part).or_default() += item.bytes as f64 * scale;
         }

@@ -1,14 +1,12 @@
 //! Counts the errors of a session without building its transcript.
 
-use std::cell::RefCell;
-
 use threadline_entry::lens::AttachmentLine;
 use threadline_entry::{Entry, Kind, value};
 use threadline_session::{AgentIndex, EntryIndex, InputKind, Session, SessionFamily, Turn};
 
 use crate::transcript::ItemBody;
 use crate::transcript_builder::TranscriptBuilder;
-use crate::transcript_writer::{BlockContent, TranscriptWriter, cut_off_reason};
+use crate::transcript_writer::{BlockContent, TranscriptWriter, WriterState, cut_off_reason};
 
 /// Returns the number of errors of a session.
 ///
@@ -29,8 +27,8 @@ pub(crate) fn count_own_errors<'t>(
     turns: impl Iterator<Item = &'t Turn>,
 ) -> usize {
     let session = family.session(agent);
-    let visited = RefCell::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &visited);
+    let state = WriterState::default();
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &state);
     turns.flat_map(|turn| &turn.entries).map(|&idx| errors_on(&writer, session, idx)).sum()
 }
 
@@ -40,7 +38,7 @@ fn errors_on(writer: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) 
         return 0;
     }
     let is_error = |content: &BlockContent<'_>| match content {
-        BlockContent::Call { call, .. } => session.tool_calls()[*call].outcome(session).is_error(),
+        BlockContent::Call(call) => call.outcome(session).is_error(),
         BlockContent::Body(body) => matches!(body, ItemBody::Error { .. }),
         BlockContent::Compaction => false,
     };
@@ -54,8 +52,8 @@ fn errors_on(writer: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) 
 pub(crate) fn count_line_errors(entry: Entry) -> u64 {
     let mut family = SessionFamily::default();
     family.main.push(entry, Vec::new());
-    let visited = RefCell::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(&family), None, &visited);
+    let state = WriterState::default();
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(&family), None, &state);
     errors_on(&writer, &family.main, EntryIndex::FIRST) as u64
 }
 

@@ -1,6 +1,7 @@
 //! The inventory: counts of everything in the lines of logs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use threadline_entry::lens::{
     ATTACHMENT_TYPES, AttachmentLine, BLOCK_TYPES, PROGRESS_TYPES, Progress, SYSTEM_SUBTYPES, System, drift,
@@ -20,6 +21,10 @@ const MAX_NAMES: usize = 10_000;
 
 /// The name under which all names beyond [`MAX_NAMES`] are counted.
 const MORE_NAMES: &str = "(more)";
+
+/// The length in bytes to which the versions of unknown names are cut: each name is compared with all
+/// versions that wrote it.
+const MAX_VERSION: usize = 100;
 
 /// The figures of a session: the same as in lists and on its page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,14 +111,14 @@ pub struct DriftCount {
     /// The number of occurrences.
     pub count: u64,
     /// The versions on the lines, or on the last preceding line that has one.
-    pub versions: BTreeSet<String>,
+    pub versions: BTreeSet<Arc<str>>,
 }
 
 impl Inventory {
     /// Counts one log of `bytes` bytes.
     pub fn of(session: &Session, bytes: u64) -> Self {
         let mut inventory = Self { files: 1, bytes, ..Self::default() };
-        let mut version = String::new();
+        let mut version = Arc::from("");
         let mut last_line = 0;
         for entry in session.entries() {
             if entry.kind() == Kind::Blank {
@@ -133,10 +138,13 @@ impl Inventory {
         inventory
     }
 
-    fn add_line(&mut self, entry: &Entry, version: &mut String) {
+    fn add_line(&mut self, entry: &Entry, version: &mut Arc<str>) {
         if let Some(own) = entry.version() {
             add(&mut self.versions, &own);
-            *version = own.into_owned();
+            let own = &own[..own.floor_char_boundary(MAX_VERSION)];
+            if **version != *own {
+                *version = own.into();
+            }
         }
         let name = entry.type_name().unwrap_or("(none)".into());
         add(&mut self.types, &name);
@@ -179,7 +187,7 @@ impl Inventory {
         drift(entry, &mut |path| count_unknown(&mut self.unknown_keys, path, version));
     }
 
-    fn add_message(&mut self, entry: &Entry, version: &str) {
+    fn add_message(&mut self, entry: &Entry, version: &Arc<str>) {
         let Some(message) = entry.message() else { return };
         if entry.kind() == Kind::Assistant {
             add(&mut self.stop_reasons, &message.stop_reason().unwrap_or("null".into()));
@@ -200,7 +208,7 @@ impl Inventory {
         counts: fn(&mut Self) -> &mut NameCounts,
         name: Option<&str>,
         (family, known): (&str, &[&str]),
-        version: &str,
+        version: &Arc<str>,
     ) {
         add(counts(self), name.unwrap_or("(none)"));
         if let Some(name) = name.filter(|name| !known.contains(name)) {
@@ -280,11 +288,11 @@ fn count_of<'c, C: Default>(counts: &'c mut BTreeMap<String, C>, name: &str) -> 
     counts.get_mut(name).expect("inserted above")
 }
 
-fn count_unknown(unknown: &mut BTreeMap<String, DriftCount>, name: &str, version: &str) {
+fn count_unknown(unknown: &mut BTreeMap<String, DriftCount>, name: &str, version: &Arc<str>) {
     let drift = count_of(unknown, name);
     drift.count += 1;
     if !version.is_empty() && !drift.versions.contains(version) {
-        drift.versions.insert(version.to_owned());
+        drift.versions.insert(Arc::clone(version));
     }
 }
 
@@ -302,6 +310,9 @@ mod tests {
         let sum =
             |inventory: &Inventory| inventory.unknown_keys.values().map(|drift| drift.count).sum::<u64>();
         assert_eq!(sum(&inventory), 2 * (MAX_NAMES as u64 + 7));
+        // The names share the version of their line.
+        let versions = inventory.unknown_keys.values().map(|drift| drift.versions.first().unwrap());
+        assert!(versions.is_sorted_by(|one, other| Arc::ptr_eq(one, other)));
         let other = Inventory::of(&Session::from_bytes(b"{\"type\":\"user\",\"other\":1}\n"), 0);
         let merged = inventory.merge(other);
         assert_eq!((merged.unknown_keys.len(), merged.unknown_keys[MORE_NAMES].count), (MAX_NAMES + 1, 15));

@@ -4,6 +4,12 @@ use std::borrow::Cow;
 
 use threadline_entry::Json;
 
+/// The maximum number of levels that are indented.
+const MAX_LEVELS: usize = 16;
+
+/// The maximum length of an indented text, relative to the text. One with more indentation is left as it is.
+const MAX_GROWTH: usize = 4;
+
 /// Indents a text that is JSON on one long line; returns any other text unchanged.
 pub(crate) fn indent_json(text: &str) -> Cow<'_, str> {
     const LONG: usize = 80;
@@ -16,6 +22,9 @@ pub(crate) fn indent_json(text: &str) -> Cow<'_, str> {
     let (mut depth, mut in_string, mut escaped) = (0, false, false);
     let mut chars = trimmed.chars().peekable();
     while let Some(ch) = chars.next() {
+        if out.len() > trimmed.len() * MAX_GROWTH {
+            return Cow::Borrowed(text);
+        }
         if in_string {
             out.push(ch);
             in_string = escaped || ch != '"';
@@ -24,7 +33,7 @@ pub(crate) fn indent_json(text: &str) -> Cow<'_, str> {
         }
         let line = |out: &mut String, depth: usize| {
             out.push('\n');
-            out.extend(std::iter::repeat_n("  ", depth));
+            out.extend(std::iter::repeat_n("  ", depth.min(MAX_LEVELS)));
         };
         match ch {
             '{' | '[' => {
@@ -88,6 +97,10 @@ mod tests {
             "[not json, however long it may be, and it is longer than eighty characters in all]",
         ] {
             assert_eq!(indent_json(text), text);
+        }
+        let deep = |n: usize| format!("{}{}", "[1,".repeat(n), "1]".repeat(n));
+        for text in [deep(1000), format!("{}{}1{}", "[".repeat(16), "1,".repeat(1000), "]".repeat(16))] {
+            assert!(indent_json(&text).len() <= text.len() * MAX_GROWTH);
         }
         let set = format!("{{\n\"a\":\"{}\"}}", "x".repeat(100));
         assert_eq!(indent_json(&set), set);

@@ -5,7 +5,6 @@
 //! and no text. To build a part, read the lines that [`Layout::required_entries`] returns, push them into a
 //! new session, and call [`Layout::items`].
 
-use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
 use rustc_hash::FxHashMap;
@@ -24,7 +23,9 @@ use crate::transcript::{
     AgentView, ItemBody, TranscriptHeader, TranscriptItem, TurnView, anchor, anchor_line, error_anchors,
 };
 use crate::transcript_builder::{TranscriptBuilder, session_facts};
-use crate::transcript_writer::{TranscriptWriter, demote_early_command, fill_agent_names, set_topic};
+use crate::transcript_writer::{
+    TranscriptWriter, WriterState, demote_early_command, fill_agent_names, set_topic,
+};
 
 /// The structure of a conversation: its turns, branches and totals, without the text.
 #[derive(Clone, Debug, Default)]
@@ -130,8 +131,8 @@ pub fn layout_without_totals(
     findings: FindingSummary,
 ) -> Layout {
     let session = builder.family.session(agent);
-    let visited = RefCell::default();
-    let writer = TranscriptWriter::new(builder, agent, &visited);
+    let state = WriterState::default();
+    let writer = TranscriptWriter::new(builder, agent, &state);
     let layout_builder = LayoutBuilder { writer, notes, spawned: &spawned(builder.family) };
     let mut layout = Layout { header: session_facts(session), findings, ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
@@ -169,8 +170,8 @@ pub fn layout_turns(
     notes: &LineNotes,
     wanted: &mut dyn FnMut(&Turn) -> bool,
 ) -> Layout {
-    let visited = RefCell::default();
-    let writer = TranscriptWriter::new(builder, None, &visited);
+    let state = WriterState::default();
+    let writer = TranscriptWriter::new(builder, None, &state);
     let layout_builder = LayoutBuilder { writer, notes, spawned: &spawned(builder.family) };
     let mut layout = Layout::default();
     let mut thread = builder.family.main.thread();
@@ -258,7 +259,7 @@ impl<'a> LayoutBuilder<'a> {
             for (block_idx, mark) in &self.notes()[idx].marks {
                 let line_no = session.entries()[idx].at().line_no;
                 let name = anchor(line_no, *block_idx as usize);
-                let (found, agents) = self.mark(mark);
+                let (found, agents) = self.mark(idx, *block_idx, mark);
                 layout.error_anchors.extend(error_anchors(&name, found.own_errors > 0, &agents));
                 sum.add(&found);
                 match mark {
@@ -313,7 +314,8 @@ impl<'a> LayoutBuilder<'a> {
     }
 
     /// Returns the totals of a mark and the sub-agents that it started, without their turns.
-    fn mark(&self, mark: &LineMark) -> (LayoutTotals, Vec<AgentView>) {
+    fn mark(&self, entry_idx: EntryIndex, block_idx: u32, mark: &LineMark) -> (LayoutTotals, Vec<AgentView>) {
+        let session = self.writer.session();
         let mut agents = Vec::new();
         let sum = match mark {
             LineMark::Error => LayoutTotals { errors: 1, own_errors: 1, ..LayoutTotals::default() },
@@ -330,8 +332,10 @@ impl<'a> LayoutBuilder<'a> {
                     own_errors: usize::from(failed),
                     ..LayoutTotals::default()
                 };
-                let call = &self.writer.session().tool_calls()[call.call];
-                for &agent in self.spawned(&call.id) {
+                let call = &session.tool_calls()[call.call];
+                let has_agents = call.is_last_block(entry_idx, block_idx as usize, session);
+                let spawned = if has_agents { self.spawned(&call.id) } else { &[] };
+                for &agent in spawned {
                     let (view, inside) = self.agent(agent);
                     let spent_by_agents = view.spent.clone();
                     sum.add(&LayoutTotals { spent_by_agents, own_errors: 0, ..inside });
@@ -368,7 +372,7 @@ impl<'a> LayoutBuilder<'a> {
         for turn in session.turns_of(thread) {
             for &idx in &turn.entries {
                 for (block_idx, mark) in &self.notes()[idx].marks {
-                    let (found, _) = self.mark(mark);
+                    let (found, _) = self.mark(idx, *block_idx, mark);
                     if found.errors > 0 {
                         error_anchors.push(anchor(session.entries()[idx].at().line_no, *block_idx as usize));
                     }
@@ -473,8 +477,8 @@ impl Layout {
     /// [`Layout::required_entries`]. `log` is the index of their log: see
     /// [`Spending::log_index`](crate::Spending::log_index).
     pub fn items(&self, builder: TranscriptBuilder<'_>, lines: &[u64], log: usize) -> Vec<TranscriptItem> {
-        let visited = RefCell::default();
-        let writer = TranscriptWriter::of_log(builder, log, &visited);
+        let state = WriterState::default();
+        let writer = TranscriptWriter::of_log(builder, log, &state);
         let entries = builder.family.main.entries();
         let on = |line: u64| {
             let first = entries.partition_point(|entry| entry.at().line_no < line);

@@ -103,7 +103,7 @@ pub use transcript::{
     TranscriptEnd, TranscriptHeader, TranscriptItem, TurnTiming, TurnTokens, TurnView, agent_anchor, anchor,
     anchor_line,
 };
-pub use transcript_builder::{OutputReader, TranscriptBuilder, transcript};
+pub use transcript_builder::{OutputReader, OutputReads, TranscriptBuilder, transcript};
 pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate, TurnViews};
 pub use turn_range::TurnRange;
 pub use usage_board::{DayUsage, UsageBoard};

@@ -3,11 +3,10 @@
 //! A layout needs counts and titles, not the text. Notes are computed once per line and kept: when a
 //! session grows, only new lines and calls with a new result are processed.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
 use threadline_entry::Kind;
-use threadline_entry::lens::{Block, Usage};
+use threadline_entry::lens::Usage;
 use threadline_session::{
     AgentIndex, CallIndex, EntryIndex, IndexRange, IndexVec, Reply, ResultPosition, Session, SessionFamily,
     ToolOutcome,
@@ -17,7 +16,7 @@ use crate::card::{CardInput, changes_files};
 use crate::outline::{TitleSource, item_title};
 use crate::transcript::{ItemBody, TurnTokens};
 use crate::transcript_builder::TranscriptBuilder;
-use crate::transcript_writer::{BlockContent, TranscriptWriter};
+use crate::transcript_writer::{BlockContent, CallBlock, TranscriptWriter, WriterState};
 
 /// The notes of a session and of its sub-agents.
 #[derive(Clone, Debug, Default)]
@@ -183,10 +182,10 @@ fn update_notes(
     agent: Option<AgentIndex>,
 ) {
     let session = family.session(agent);
-    let visited = RefCell::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &visited);
+    let state = WriterState::default();
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &state);
     for (idx, note) in notes.enumerated_mut() {
-        if note.is_stale(session) {
+        if note.is_stale(session, idx) {
             *note = LineNote::of(&writer, session, idx);
         }
     }
@@ -195,8 +194,8 @@ fn update_notes(
 
 fn new_notes(family: &SessionFamily, agent: Option<AgentIndex>, entries: Range<EntryIndex>) -> Vec<LineNote> {
     let session = family.session(agent);
-    let visited = RefCell::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &visited);
+    let state = WriterState::default();
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &state);
     entries.indices().map(|idx| LineNote::of(&writer, session, idx)).collect()
 }
 
@@ -208,7 +207,7 @@ impl LineNote {
         let is_counted = !matches!(entry.kind(), Kind::Progress | Kind::PrLink | Kind::FrameLink);
         for (block_idx, content) in is_counted.then(|| writer.contents(idx)).into_iter().flatten() {
             let mark = match content {
-                BlockContent::Call { call, block } => LineMark::Call(CallNote::of(session, call, block)),
+                BlockContent::Call(call) => LineMark::Call(CallNote::of(session, call)),
                 BlockContent::Compaction => LineMark::Compaction,
                 BlockContent::Body(ItemBody::Error { .. }) => LineMark::Error,
                 BlockContent::Body(ItemBody::Unknown { .. }) => LineMark::Unknown,
@@ -228,12 +227,13 @@ impl LineNote {
     }
 
     /// Returns whether a call on the line has got its result since, or turned out to have been interrupted.
-    fn is_stale(&self, session: &Session) -> bool {
-        self.marks.iter().any(|(_, mark)| match mark {
+    fn is_stale(&self, session: &Session, idx: EntryIndex) -> bool {
+        self.marks.iter().any(|(block_idx, mark)| match mark {
             LineMark::Call(call) => {
                 let now = &session.tool_calls()[call.call];
-                now.results.first() != call.result.as_ref()
-                    || (call.outcome == ToolOutcome::Denied && now.outcome(session) != ToolOutcome::Denied)
+                now.result_of_block(idx, *block_idx as usize, session) != call.result
+                    || (call.outcome == ToolOutcome::Denied
+                        && now.outcome_of(call.result, session) != ToolOutcome::Denied)
             }
             _ => false,
         })
@@ -241,18 +241,19 @@ impl LineNote {
 }
 
 impl CallNote {
-    fn of(session: &Session, place: CallIndex, block: Block<'_>) -> Self {
-        let call = &session.tool_calls()[place];
-        let (outcome, result) = (call.outcome(session), call.results.first().copied());
+    fn of(session: &Session, call_block: CallBlock<'_>) -> Self {
+        let CallBlock { block, result, .. } = call_block;
+        let call = &session.tool_calls()[call_block.call];
+        let outcome = call_block.outcome(session);
         let changes = || {
-            let data = result.and_then(|at| session.entries()[at.entry_idx].tool_use_result());
+            let data = result.and_then(|at| at.record(session));
             let failed = outcome != ToolOutcome::Ok;
             let (name, input, kept) = (&*call.name, block.input(), &|_: &str| None);
             CardInput { name, input, data, text: "", failed, n_images: 0, cwd: "", read_output: kept }
                 .changed_lines()
         };
         let changed_lines = if changes_files(&call.name) { changes() } else { None };
-        Self { call: place, outcome, result, changed_lines }
+        Self { call: call_block.call, outcome, result, changed_lines }
     }
 }
 

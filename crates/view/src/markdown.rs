@@ -390,7 +390,8 @@ impl MarkdownWriter {
         };
         let ticks = tick.repeat(longest.max(2) + 1);
         self.in_list = true;
-        let indent = " ".repeat(depth * 2 + 2);
+        // Every line of a text is indented, and there may be very many short ones.
+        let indent = " ".repeat(depth.min(MAX_FENCE_DEPTH) * 2 + 2);
         let _ = writeln!(self.out, "{indent}{ticks}{language}");
         for line in text.lines() {
             let _ = writeln!(self.out, "{indent}{line}");
@@ -398,6 +399,9 @@ impl MarkdownWriter {
         let _ = writeln!(self.out, "{indent}{ticks}");
     }
 }
+
+/// Fenced blocks deeper in nested sub-agents are indented like those of this depth. Three levels deep is rare.
+const MAX_FENCE_DEPTH: usize = 40;
 
 /// A text with more backticks in a row is fenced with tildes.
 const LONG_FENCE: usize = 100;
@@ -553,5 +557,17 @@ r2 <- a4  result t2 "done"
 
         > take it out
         "#);
+    }
+
+    #[test]
+    fn the_indentation_of_fenced_blocks_is_limited() {
+        let fenced = |depth: usize| {
+            let (out, level) = (String::new(), DetailLevel::Full);
+            let mut writer = MarkdownWriter { out, level, cwd: None, in_list: false };
+            writer.fence(depth, "", "a\nb");
+            writer.out
+        };
+        assert!(fenced(1).contains("\n    a\n    b\n"));
+        assert_eq!(fenced(90), fenced(40));
     }
 }

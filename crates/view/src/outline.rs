@@ -1,7 +1,6 @@
 //! The outline: one line per turn.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 
 use threadline_session::{EntryIndex, SessionFamily, ToolOutcome};
 use threadline_usage::UsageTotals;
@@ -12,7 +11,7 @@ use crate::humanize::plural;
 use crate::inline_markdown::strip_markdown;
 use crate::transcript::{AttachedFile, ItemBody, TranscriptItem, TurnTiming, TurnTokens, TurnView};
 use crate::transcript_builder::TranscriptBuilder;
-use crate::transcript_writer::{BlockContent, TranscriptWriter};
+use crate::transcript_writer::{BlockContent, TranscriptWriter, WriterState};
 
 /// One turn, summarised in a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -117,8 +116,8 @@ impl TitleSource {
 
 /// Returns the title of the turn that a line of the session opens, as in the outline.
 pub fn turn_title(family: &SessionFamily, prompt: EntryIndex) -> Option<String> {
-    let visited = RefCell::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), None, &visited);
+    let state = WriterState::default();
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), None, &state);
     writer.contents(prompt).iter().find_map(|(_, content)| match content {
         BlockContent::Body(body) => Some(item_title(body)?.1.into_owned()),
         _ => None,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
+use rustc_hash::FxHashMap;
 use threadline_entry::{Kind, Millis, SessionStartSearch, key};
 use threadline_session::{EntryIndex, Session, SessionFamily};
 
@@ -11,12 +12,34 @@ use crate::error_count::count_errors;
 use crate::spending::Spending;
 use crate::transcript::{Transcript, TranscriptHeader};
 use crate::transcript_parts::{TranscriptParts, TurnPredicate, TurnViews};
-use crate::transcript_writer::TranscriptWriter;
+use crate::transcript_writer::{TranscriptWriter, WriterState};
 
 /// Reads output that Claude Code saved to a separate file, given the path in the log.
 ///
-/// Returns `None` if the file cannot be read.
+/// The path may be one of another machine, so only its file name matters. Returns `None` if the file cannot be
+/// read.
 pub type OutputReader<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The maximum number of times that a file with output is read: for the text and the card of a call, of a
+/// session that was logged twice.
+const MAX_OUTPUT_READS: u8 = 4;
+
+/// Counts how often each file with output is read, since very many results may name the same one.
+#[derive(Debug, Default)]
+pub struct OutputReads(RefCell<FxHashMap<Box<str>, u8>>);
+
+impl OutputReads {
+    /// Reads a file, unless it was read [`MAX_OUTPUT_READS`] times before.
+    pub fn read(&self, path: &str, reader: impl FnOnce(&str) -> Option<String>) -> Option<String> {
+        // Only the name of the file counts, see `OutputReader`.
+        let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+        let mut counts = self.0.borrow_mut();
+        let count = counts.entry(name.into()).or_default();
+        let is_allowed = *count < MAX_OUTPUT_READS;
+        *count = count.saturating_add(1);
+        is_allowed.then(|| reader(path))?
+    }
+}
 
 /// The inputs of a transcript, with methods that build it.
 #[derive(Clone, Copy)]
@@ -68,9 +91,9 @@ impl<'a> TranscriptBuilder<'a> {
     /// the active conversation.
     pub fn turn_of_line(self, line_no: u64) -> Option<usize> {
         let session = &self.family.main;
-        let visited = RefCell::default();
+        let state = WriterState::default();
         let is_there = |&idx: &EntryIndex| session.entries()[idx].at().line_no == line_no;
-        let turns = session.turns_of(&TranscriptWriter::new(self, None, &visited).thread());
+        let turns = session.turns_of(&TranscriptWriter::new(self, None, &state).thread());
         turns.iter().find(|turn| turn.entries.iter().any(is_there)).map(|turn| turn.number)
     }
 

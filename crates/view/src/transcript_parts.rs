@@ -1,17 +1,15 @@
 //! The parts of a transcript, built one at a time.
 
-use std::cell::RefCell;
 use std::vec;
 
-use rustc_hash::FxHashSet;
-use threadline_session::{AgentIndex, Branch, IndexRange, IndexVec, Session, Thread, Turn, TurnIndex};
+use threadline_session::{Branch, IndexRange, IndexVec, Session, Thread, Turn, TurnIndex};
 
 use crate::finding_summary::FindingSummary;
 use crate::transcript::{
     AgentView, BranchView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnView, anchor,
 };
 use crate::transcript_builder::TranscriptBuilder;
-use crate::transcript_writer::TranscriptWriter;
+use crate::transcript_writer::{TranscriptWriter, WriterState};
 
 /// A part of a transcript. Each part is complete. [`TranscriptParts`] yields them in the order of the
 /// variants.
@@ -77,8 +75,8 @@ pub struct TranscriptParts<'a> {
 impl<'a> TranscriptParts<'a> {
     pub(crate) fn new(builder: TranscriptBuilder<'a>, wanted: Option<TurnPredicate<'a>>) -> Self {
         let session = &builder.family.main;
-        let visited = RefCell::default();
-        let thread = TranscriptWriter::new(builder, None, &visited).thread();
+        let state = WriterState::default();
+        let thread = TranscriptWriter::new(builder, None, &state).thread();
         let turns = session.turns_of(&thread);
         let branches = session.branches_outside(&thread);
         let mut spans = turns.iter().filter_map(|turn| turn.span(session));
@@ -88,7 +86,7 @@ impl<'a> TranscriptParts<'a> {
         let is_whole = wanted.is_none();
         Self {
             header: Some(Box::new(header)),
-            turns: TurnViews { builder, visited, cursor: TurnCursor::new(turns, wanted) },
+            turns: TurnViews { builder, state, cursor: TurnCursor::new(turns, wanted) },
             branches: if is_whole { branches } else { Vec::new() }.into_iter(),
             agents: (!is_whole).then(|| Vec::new().into_iter()),
             wants_findings: true,
@@ -124,15 +122,15 @@ impl<'a> TranscriptParts<'a> {
         if self.header.is_some() {
             return None;
         }
-        let TurnViews { builder, visited, cursor } = &mut self.turns;
-        cursor.next_items(&TranscriptWriter::new(*builder, None, visited))
+        let TurnViews { builder, state, cursor } = &mut self.turns;
+        cursor.next_items(&TranscriptWriter::new(*builder, None, state))
     }
 
     fn next_branch(&mut self) -> Option<BranchView> {
-        let TurnViews { builder, visited, .. } = &self.turns;
+        let TurnViews { builder, state, .. } = &self.turns;
         let Branch { fork, entries } = self.branches.next()?;
         let session = &builder.family.main;
-        let writer = TranscriptWriter::new(*builder, None, visited);
+        let writer = TranscriptWriter::new(*builder, None, state);
         Some(BranchView {
             fork: fork.map(|idx| anchor(session.entries()[idx].at().line_no, 0)),
             turns: writer.turns_of(&Thread { leaf: entries.last().copied(), entries }),
@@ -140,9 +138,9 @@ impl<'a> TranscriptParts<'a> {
     }
 
     fn next_agent(&mut self) -> Option<AgentView> {
-        let TurnViews { builder, visited, .. } = &self.turns;
+        let TurnViews { builder, state, .. } = &self.turns;
         let agents = self.agents.get_or_insert_with(|| {
-            let writer = TranscriptWriter::new(*builder, None, visited);
+            let writer = TranscriptWriter::new(*builder, None, state);
             if !builder.family.agents.is_empty() {
                 // The branches follow, so their sub-agents are not built yet.
                 self.branches.as_slice().iter().for_each(|branch| writer.visit_agents_of(&branch.entries));
@@ -177,16 +175,15 @@ impl Iterator for TranscriptParts<'_> {
 /// Builds the turns of a conversation one at a time, and nothing else.
 pub struct TurnViews<'a> {
     builder: TranscriptBuilder<'a>,
-    /// The sub-agents that were built.
-    visited: RefCell<FxHashSet<AgentIndex>>,
+    state: WriterState,
     cursor: TurnCursor<'a>,
 }
 
 impl<'a> TurnViews<'a> {
     pub(crate) fn new(builder: TranscriptBuilder<'a>, wanted: TurnPredicate<'a>) -> Self {
-        let visited = RefCell::default();
-        let turns = builder.family.main.turns_of(&TranscriptWriter::new(builder, None, &visited).thread());
-        Self { builder, visited, cursor: TurnCursor::new(turns, Some(wanted)) }
+        let state = WriterState::default();
+        let turns = builder.family.main.turns_of(&TranscriptWriter::new(builder, None, &state).thread());
+        Self { builder, state, cursor: TurnCursor::new(turns, Some(wanted)) }
     }
 }
 
@@ -205,7 +202,7 @@ impl TurnViews<'_> {
     }
 
     fn next_part(&mut self) -> Option<TranscriptPart> {
-        self.cursor.next_part(&TranscriptWriter::new(self.builder, None, &self.visited))
+        self.cursor.next_part(&TranscriptWriter::new(self.builder, None, &self.state))
     }
 }
 
@@ -213,7 +210,7 @@ impl Iterator for TurnViews<'_> {
     type Item = TurnView;
 
     fn next(&mut self) -> Option<TurnView> {
-        self.cursor.next_turn(&TranscriptWriter::new(self.builder, None, &self.visited))
+        self.cursor.next_turn(&TranscriptWriter::new(self.builder, None, &self.state))
     }
 }
 

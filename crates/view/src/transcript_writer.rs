@@ -4,17 +4,18 @@ mod attachment;
 mod call;
 mod line;
 mod notice;
+mod topic;
 mod turn;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind, key, value};
 use threadline_session::{
-    Agent, AgentIndex, CallIndex, EntryIndex, InputKind, Reply, Session, Thread, editor_context,
-    is_command_caveat,
+    Agent, AgentIndex, CallIndex, EntryIndex, InputKind, Reply, ResultPosition, Session, Thread, ToolOutcome,
+    editor_context, is_command_caveat,
 };
 use threadline_usage::UsageTotals;
 
@@ -23,13 +24,14 @@ pub(crate) use self::call::{fill_agent_names, relative_to, set_topic};
 pub(crate) use self::line::strip_tags;
 use self::line::{compaction_body, file_of, progress, queue_body, system_body};
 pub(crate) use self::notice::notices;
+use self::topic::TopicLookup;
 pub(crate) use self::turn::demote_early_command;
 use crate::humanize::joined;
 use crate::name::short_model;
 use crate::outline::outline;
 use crate::spending::Spending;
 use crate::transcript::{AgentView, ItemBody, TranscriptItem, anchor};
-use crate::transcript_builder::TranscriptBuilder;
+use crate::transcript_builder::{OutputReads, TranscriptBuilder};
 
 /// The maximum nesting depth of sub-agents; deeper ones are not built.
 const MAX_DEPTH: usize = 100;
@@ -51,10 +53,29 @@ const EDITOR_SUFFIX: &str = "This may or may not be related to the current task.
 pub(crate) enum BlockContent<'f> {
     /// A finished body.
     Body(ItemBody),
-    /// A tool call: its index in [`Session::tool_calls`] and its block.
-    Call { call: CallIndex, block: Block<'f> },
+    /// A block with a tool call.
+    Call(CallBlock<'f>),
     /// The boundary of a compaction.
     Compaction,
+}
+
+/// A block with a tool call.
+#[derive(Clone, Copy)]
+pub(crate) struct CallBlock<'f> {
+    /// The index in [`Session::tool_calls`].
+    pub(crate) call: CallIndex,
+    pub(crate) block: Block<'f>,
+    /// The result that is shown with it, as `ToolCall::result_of_block` returns it.
+    pub(crate) result: Option<ResultPosition>,
+    /// Whether it is the last block with its id, with which the sub-agents are shown.
+    pub(crate) has_agents: bool,
+}
+
+impl CallBlock<'_> {
+    /// Returns the outcome of the call according to the result that is shown with the block.
+    pub(crate) fn outcome(&self, session: &Session) -> ToolOutcome {
+        session.tool_calls()[self.call].outcome_of(self.result, session)
+    }
 }
 
 /// Builds the items of one session of a family.
@@ -65,8 +86,18 @@ pub(crate) struct TranscriptWriter<'f> {
     /// The index in [`Spending`] of the log that contains the session's lines.
     log: usize,
     depth: usize,
+    state: &'f WriterState,
+}
+
+/// The state of a writer that the writers of sub-agents share.
+#[derive(Default)]
+pub(crate) struct WriterState {
     /// The agents that were already built.
-    visited: &'f RefCell<FxHashSet<AgentIndex>>,
+    visited: RefCell<FxHashSet<AgentIndex>>,
+    topics: TopicLookup,
+    output_reads: OutputReads,
+    /// Whether the last turn of a session is open, for those of which it was asked.
+    open_turns: RefCell<FxHashMap<Option<AgentIndex>, bool>>,
 }
 
 impl<'f> TranscriptWriter<'f> {
@@ -74,28 +105,24 @@ impl<'f> TranscriptWriter<'f> {
     pub(crate) fn new(
         builder: TranscriptBuilder<'f>,
         agent: Option<AgentIndex>,
-        visited: &'f RefCell<FxHashSet<AgentIndex>>,
+        state: &'f WriterState,
     ) -> Self {
-        Self { builder, agent, log: Spending::log_index(builder.family, agent), depth: 0, visited }
+        Self { builder, agent, log: Spending::log_index(builder.family, agent), depth: 0, state }
     }
 
     /// Creates a writer for a session that contains only some lines of a log, given the index of that log in
     /// [`Spending`].
-    pub(crate) fn of_log(
-        builder: TranscriptBuilder<'f>,
-        log: usize,
-        visited: &'f RefCell<FxHashSet<AgentIndex>>,
-    ) -> Self {
-        Self { log, ..Self::new(builder, None, visited) }
+    pub(crate) fn of_log(builder: TranscriptBuilder<'f>, log: usize, state: &'f WriterState) -> Self {
+        Self { log, ..Self::new(builder, None, state) }
     }
 
     /// Creates a writer that does not descend into sub-agents.
     pub(crate) fn without_agents(
         builder: TranscriptBuilder<'f>,
         agent: Option<AgentIndex>,
-        visited: &'f RefCell<FxHashSet<AgentIndex>>,
+        state: &'f WriterState,
     ) -> Self {
-        Self { depth: MAX_DEPTH, ..Self::new(builder, agent, visited) }
+        Self { depth: MAX_DEPTH, ..Self::new(builder, agent, state) }
     }
 
     /// Returns whether it descends into sub-agents.
@@ -105,8 +132,8 @@ impl<'f> TranscriptWriter<'f> {
 
     /// Returns the writer of a sub-agent, and marks the sub-agent as visited.
     pub(crate) fn for_agent(&self, agent: AgentIndex) -> Self {
-        self.visited.borrow_mut().insert(agent);
-        let below = Self::new(self.builder, Some(agent), self.visited);
+        self.state.visited.borrow_mut().insert(agent);
+        let below = Self::new(self.builder, Some(agent), self.state);
         Self { depth: self.depth + 1, ..below }
     }
 
@@ -125,9 +152,9 @@ impl<'f> TranscriptWriter<'f> {
     pub(crate) fn visit_agents_of(&self, entries: &[EntryIndex]) {
         let calls = self.session().tool_calls();
         for content in entries.iter().flat_map(|&idx| self.contents(idx)) {
-            let (_, BlockContent::Call { call, .. }) = content else { continue };
+            let (_, BlockContent::Call(CallBlock { call, has_agents: true, .. })) = content else { continue };
             for agent in self.builder.family.spawned_by(self.agent, &calls[call].id) {
-                let is_new = !self.visited.borrow().contains(&agent);
+                let is_new = !self.state.visited.borrow().contains(&agent);
                 if self.descends() && is_new {
                     let below = self.for_agent(agent);
                     below.visit_agents_of(&below.thread().entries);
@@ -142,7 +169,7 @@ impl<'f> TranscriptWriter<'f> {
         let agents = &self.builder.family.agents;
         let mut order: Vec<AgentIndex> = agents.indices().collect();
         order.sort_by_key(|&agent| agents[agent].spawn.is_some());
-        let is_unvisited = |agent: &AgentIndex| !self.visited.borrow().contains(agent);
+        let is_unvisited = |agent: &AgentIndex| !self.state.visited.borrow().contains(agent);
         let mut found: Vec<(AgentIndex, AgentView)> = Vec::new();
         for agent in order {
             if is_unvisited(&agent) {
@@ -232,7 +259,7 @@ impl<'f> TranscriptWriter<'f> {
         let session = self.session();
         let blocks = (first_block..first_block + MAX_BLOCKS)
             .map_while(|i| Some((i, session.block(entry_idx, i)?)))
-            .filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, block)?)));
+            .filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, i, block)?)));
         let mut contents: Vec<(usize, BlockContent<'f>)> = blocks.collect();
         if self.next_block(entry_idx, first_block).is_none() {
             add_cut_off_reason(&session.entries()[entry_idx], &mut contents);
@@ -245,9 +272,7 @@ impl<'f> TranscriptWriter<'f> {
         let session = self.session();
         match content {
             BlockContent::Body(body) => body,
-            BlockContent::Call { call, block } => {
-                ItemBody::Call(Box::new(self.call(&session.tool_calls()[call], entry_idx, block)))
-            }
+            BlockContent::Call(block) => ItemBody::Call(Box::new(self.call(entry_idx, block))),
             BlockContent::Compaction => compaction_body(session, &session.compaction_at(entry_idx)),
         }
     }
@@ -276,8 +301,9 @@ impl<'f> TranscriptWriter<'f> {
                     return one(Some(ItemBody::Text(text.into_owned())));
                 }
                 let blocks = content.into_iter().flat_map(|content| content.blocks()).enumerate();
-                let mut contents: Vec<(usize, BlockContent<'f>)> =
-                    blocks.filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, block)?))).collect();
+                let mut contents: Vec<(usize, BlockContent<'f>)> = blocks
+                    .filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, i, block)?)))
+                    .collect();
                 add_cut_off_reason(entry, &mut contents);
                 contents
             }
@@ -320,7 +346,12 @@ impl<'f> TranscriptWriter<'f> {
     }
 
     /// Returns the content of a block of a reply.
-    fn reply_block(&self, entry_idx: EntryIndex, block: Block<'f>) -> Option<BlockContent<'f>> {
+    fn reply_block(
+        &self,
+        entry_idx: EntryIndex,
+        block_idx: usize,
+        block: Block<'f>,
+    ) -> Option<BlockContent<'f>> {
         let session = self.session();
         let body = match &*block.kind()? {
             "text" => {
@@ -336,7 +367,10 @@ impl<'f> TranscriptWriter<'f> {
             value::REDACTED_THINKING => ItemBody::Thinking(String::new()),
             value::TOOL_USE => {
                 let call = session.call_index_on(entry_idx, &block.id()?)?;
-                return Some(BlockContent::Call { call, block });
+                let known = &session.tool_calls()[call];
+                let result = known.result_of_block(entry_idx, block_idx, session);
+                let has_agents = known.is_last_block(entry_idx, block_idx, session);
+                return Some(BlockContent::Call(CallBlock { call, block, result, has_agents }));
             }
             "fallback" => {
                 let model = |json: Option<Json<'_>>| {

@@ -13,7 +13,7 @@ use threadline_store::{LogFile, SessionFile, SessionLogs, open_regular};
 use threadline_view::{agent_anchor, anchor, turn_title};
 
 use crate::error::AppError;
-use crate::load::{load_unpriced, main_line};
+use crate::load::{MainLines, load_unpriced};
 use crate::sync::{into_inner, lock};
 use crate::usage::MAX_LINE;
 
@@ -58,6 +58,28 @@ impl LoggedEdit {
         let FileEdit { before, after, hunks, replacements, .. } = &mut self.edit;
         (*before, *after) = (FileText::Unknown, FileText::Unknown);
         (*hunks, *replacements) = (Arc::default(), Arc::default());
+    }
+
+    /// Removes the texts that [`LineHistory`](threadline_session::LineHistory) does not read: it applies
+    /// replacements to the text that it has. Many edits of a long file have far longer texts than the log.
+    ///
+    /// The text after the change of a shell command is removed, too, if it is longer than `bytes_left`, from
+    /// which it is subtracted otherwise.
+    fn drop_unread_texts(&mut self, bytes_left: &mut usize) {
+        if self.edit.is_before_logged {
+            return;
+        }
+        self.changed_lines();
+        self.edit.before = FileText::Unknown;
+        let mut is_read = self.edit.replacements.is_empty();
+        if self.edit.by_command {
+            let left = bytes_left.checked_sub(self.edit.after.as_text().map_or(0, str::len));
+            *bytes_left = left.unwrap_or(*bytes_left);
+            is_read &= left.is_some();
+        }
+        if !is_read {
+            self.edit.after = FileText::Unknown;
+        }
     }
 
     /// Returns whether both edits are in the same turn of the same session.
@@ -198,7 +220,7 @@ fn is_in_log(finders: &[EditFinder], path: &Path, buffer: &mut Vec<u8>) -> std::
     found
 }
 
-/// Whether the texts of the file are needed.
+/// Whether the texts of the file are needed, to replay the edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EditTexts {
     Keep,
@@ -211,7 +233,7 @@ pub(crate) fn load_edits(
     is_wanted: &(dyn Fn(&str) -> bool + Sync),
     texts: EditTexts,
 ) -> FoundEdits {
-    let load = |session: &&SessionLogs| edits_of(&session.file, is_wanted, texts);
+    let load = |session: &&SessionLogs| edits_of(session, is_wanted, texts);
     let parts: Vec<Result<FoundEdits, AppError>> = sessions.par_iter().with_max_len(1).map(load).collect();
     let mut found = FoundEdits::default();
     for part in parts {
@@ -241,26 +263,33 @@ fn remove_copies(edits: &mut Vec<LoggedEdit>) {
     });
 }
 
+/// The size of the texts after changes by shell commands that are kept for a session, unless its logs are
+/// larger: a short change of a long file makes another long text.
+const MAX_KEPT_TEXTS: usize = 8 << 20;
+
 fn edits_of(
-    file: &SessionFile,
+    logs: &SessionLogs,
     is_wanted: &(dyn Fn(&str) -> bool + Sync),
     texts: EditTexts,
 ) -> Result<FoundEdits, AppError> {
+    let file = &logs.file;
+    let n_logged = logs.logs().map(|log| log.size as usize).sum();
     let loaded = load_unpriced(file)?;
     let family = &loaded.family;
     let mut edits = family.file_edits().filter(|edit| is_wanted(&edit.path)).peekable();
     if edits.peek().is_none() {
         return Ok(FoundEdits { edits: Vec::new(), unread: loaded.unread });
     }
-    let turns = SessionTurns::of(family);
+    let mut turns = SessionTurns::of(family);
     let title = family.main.title();
+    let mut bytes_left = MAX_KEPT_TEXTS.max(n_logged);
     let edits = edits.map(|edit| {
         let session = family.session(edit.agent);
         let call = &session.tool_calls()[edit.call_idx];
         let agent = edit.agent.map(|agent| family.agents[agent].id.clone());
         let own_anchor = anchor(session.entries()[call.entry_idx].at().line_no, call.block_idx as usize);
         let anchor = agent.as_ref().map_or_else(|| own_anchor.clone(), |id| agent_anchor(id, &own_anchor));
-        let TurnInfo { number, prompt, prompt_anchor } = turns.of_edit(family, &edit);
+        let TurnInfo { number, prompt, prompt_anchor } = turns.of_edit(&edit);
         let envelope = session.entries()[edit.entry_idx].envelope();
         let mut edit = LoggedEdit {
             session: file.clone(),
@@ -276,8 +305,9 @@ fn edits_of(
             changed_lines: OnceLock::new(),
             edit,
         };
-        if texts == EditTexts::Drop {
-            edit.drop_texts();
+        match texts {
+            EditTexts::Keep => edit.drop_unread_texts(&mut bytes_left),
+            EditTexts::Drop => edit.drop_texts(),
         }
         edit
     });
@@ -286,9 +316,15 @@ fn edits_of(
 }
 
 /// The turns of a session by line.
-struct SessionTurns {
+struct SessionTurns<'f> {
+    family: &'f SessionFamily,
+    main_lines: MainLines,
     /// By line of the main log: the number of the turn, and its prompt.
     by_entry: HashMap<EntryIndex, (usize, Option<EntryIndex>)>,
+    /// The prompts above lines of abandoned branches, and above the lines between.
+    prompts_above: HashMap<EntryIndex, Option<EntryIndex>>,
+    /// The texts of prompts. A turn may have very many edits, and a long prompt.
+    prompts: HashMap<EntryIndex, Option<String>>,
 }
 
 #[derive(Default)]
@@ -298,34 +334,57 @@ struct TurnInfo {
     prompt_anchor: Option<String>,
 }
 
-impl SessionTurns {
-    fn of(family: &SessionFamily) -> Self {
+impl<'f> SessionTurns<'f> {
+    fn of(family: &'f SessionFamily) -> Self {
         let mut by_entry = HashMap::new();
         for turn in family.main.turns() {
             by_entry.extend(turn.entries.iter().map(|&idx| (idx, (turn.number, turn.prompt))));
         }
-        Self { by_entry }
+        let main_lines = MainLines::of(family);
+        let (prompts_above, prompts) = (HashMap::new(), HashMap::new());
+        Self { family, main_lines, by_entry, prompts_above, prompts }
     }
 
-    fn of_edit(&self, family: &SessionFamily, edit: &FileEdit) -> TurnInfo {
-        let Some(line) = main_line(family, edit.agent, edit.entry_idx) else { return TurnInfo::default() };
-        let main = &family.main;
+    fn of_edit(&mut self, edit: &FileEdit) -> TurnInfo {
+        let Some(line) = self.main_lines.line(edit.agent, edit.entry_idx) else { return TurnInfo::default() };
         let (number, prompt) = match self.by_entry.get(&line) {
             Some((number, prompt)) => (Some(*number), *prompt),
-            None => {
-                let opens_turn = |&idx: &EntryIndex| main.input(idx).is_some_and(InputKind::opens_turn);
-                (None, main.ancestors(line).find(opens_turn))
-            }
+            None => (None, self.prompt_above(line)),
         };
-        let prompt_anchor = prompt.map(|idx| anchor(main.entries()[idx].at().line_no, 0));
-        let prompt = prompt.and_then(|idx| {
-            let mut search = FirstPromptSearch::default();
-            search.examine(&main.entries()[idx]);
-            // A notification opens a turn, too, and nobody typed it.
-            search.finish().or_else(|| turn_title(family, idx))
-        });
+        let family = self.family;
+        let prompt_anchor = prompt.map(|idx| anchor(family.main.entries()[idx].at().line_no, 0));
+        let prompt = prompt
+            .and_then(|idx| self.prompts.entry(idx).or_insert_with(|| prompt_text(family, idx)).clone());
         TurnInfo { number, prompt, prompt_anchor }
     }
+
+    /// Returns the prompt above a line of an abandoned branch.
+    fn prompt_above(&mut self, line: EntryIndex) -> Option<EntryIndex> {
+        let main = &self.family.main;
+        let (mut passed, mut prompt) = (Vec::new(), None);
+        for idx in main.ancestors(line) {
+            if main.input(idx).is_some_and(InputKind::opens_turn) {
+                prompt = Some(idx);
+                break;
+            }
+            // A long branch may have very many edits.
+            if let Some(known) = self.prompts_above.get(&idx) {
+                prompt = *known;
+                break;
+            }
+            passed.push(idx);
+        }
+        self.prompts_above.extend(passed.into_iter().map(|idx| (idx, prompt)));
+        prompt
+    }
+}
+
+/// Returns the prompt that opened a turn, or the title of the notification that did, on one line.
+fn prompt_text(family: &SessionFamily, idx: EntryIndex) -> Option<String> {
+    let mut search = FirstPromptSearch::default();
+    search.examine(&family.main.entries()[idx]);
+    // A notification opens a turn, too, and nobody typed it.
+    search.finish().or_else(|| turn_title(family, idx))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The files that belong to a session besides its log: sub-agents, stored tool output, backups of files.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use aho_corasick::AhoCorasick;
 use threadline_edit::{EditDraft, PlanSeed, PlanTarget, SideFileOp, extract_inline_agents};
 use threadline_entry::Kind;
 use threadline_session::{AgentIndex, EntryIndex, IndexVec, SessionFamily, Spawn};
@@ -93,50 +94,89 @@ pub(super) fn drop_unreferenced_copies(draft: &mut EditDraft<'_>, agents: &Index
     let remaining: Vec<EntryIndex> =
         session.entries().indices().filter(|&idx| !draft.is_removed(idx)).collect();
     let end = remaining.iter().filter_map(|&idx| session.timestamp(idx)).max();
-    // A nested agent is kept with the one that started it.
-    let is_kept = |mut agent: AgentIndex| {
-        for _ in 0..agents.len() {
-            match &agents[agent].spawn {
-                Some(Spawn { agent: Some(parent), .. }) if *parent < agents.end() => agent = *parent,
-                Some(Spawn { agent: None, tool_use_id }) => {
-                    let call = session.tool_call(tool_use_id);
-                    return call.is_some_and(|call| call.lines().any(|idx| !draft.is_removed(idx)));
-                }
-                _ => return agents[agent].time <= end,
-            }
-        }
-        true
-    };
-    let dropped: HashSet<&Path> =
-        agents.indices().filter(|&agent| !is_kept(agent)).map(|agent| &*agents[agent].log).collect();
+    let kept = kept_agents(draft, agents, end);
+    let is_kept_log: HashMap<&Path, bool> =
+        agents.indices().map(|agent| (&*agents[agent].log, kept[agent])).collect();
     let log_of_meta = |path: &Path| {
         path.to_str()
             .and_then(|path| path.strip_suffix(".meta.json"))
             .map(|stem| PathBuf::from(format!("{stem}.jsonl")))
     };
-    let is_named = |name: &str| {
-        remaining.iter().any(|&idx| {
-            let entry = &session.entries()[idx];
-            let may_name = matches!(entry.kind(), Kind::FileHistorySnapshot | Kind::FileHistoryDelta)
-                || entry.text().contains("tool-results");
-            may_name && entry.text().contains(name)
-        })
-    };
+    let name_of = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let copied = draft.side_files().iter().filter_map(|side| match side {
+        SideFileOp::Copy { from, .. } | SideFileOp::CopyLog { from, .. } => name_of(from),
+        _ => None,
+    });
+    let texts = remaining.iter().filter_map(|&idx| {
+        let entry = &session.entries()[idx];
+        let may_name = matches!(entry.kind(), Kind::FileHistorySnapshot | Kind::FileHistoryDelta)
+            || entry.text().contains("tool-results");
+        may_name.then(|| entry.text())
+    });
+    let named = contained_names(copied.collect(), texts);
     let is_needed = |side: &SideFileOp| match side {
         SideFileOp::Copy { from, .. } | SideFileOp::CopyLog { from, .. } => {
             let log = log_of_meta(from).unwrap_or_else(|| from.clone());
-            let is_agent = agents.iter().any(|agent| agent.log == log);
-            if is_agent {
-                !dropped.contains(&*log)
-            } else {
-                from.file_name().and_then(|name| name.to_str()).is_none_or(is_named)
-            }
+            let is_kept = is_kept_log.get(&*log).copied();
+            is_kept.unwrap_or_else(|| name_of(from).is_none_or(|name| named.contains(&name)))
         }
         _ => true,
     };
     let needed: Vec<bool> = draft.side_files().iter().map(is_needed).collect();
     let mut needed = needed.into_iter();
     draft.side_files_mut().retain(|_| needed.next().unwrap_or(true));
+}
+
+/// Returns whether each sub-agent is kept: a nested one with the one that started it, another one with its
+/// call or, if that is unknown, if it started until `end`.
+fn kept_agents(
+    draft: &EditDraft<'_>,
+    agents: &IndexVec<AgentIndex, AgentStart>,
+    end: Option<i64>,
+) -> IndexVec<AgentIndex, bool> {
+    let session = draft.session();
+    let mut kept: IndexVec<AgentIndex, Option<bool>> = IndexVec::filled(None, agents.len());
+    let mut kept_calls: HashMap<&str, bool> = HashMap::new();
+    for start in agents.indices() {
+        let (mut agent, mut nested) = (start, Vec::new());
+        // Agents that start each other in a circle are kept.
+        let mut is_kept = true;
+        while nested.len() < agents.len() {
+            nested.push(agent);
+            match (&agents[agent].spawn, kept[agent]) {
+                (_, Some(known)) => is_kept = known,
+                (Some(Spawn { agent: Some(parent), .. }), _) if *parent < agents.end() => {
+                    agent = *parent;
+                    continue;
+                }
+                (Some(Spawn { agent: None, tool_use_id }), _) => {
+                    is_kept = *kept_calls.entry(&**tool_use_id).or_insert_with(|| {
+                        let call = session.tool_call(tool_use_id);
+                        call.is_some_and(|call| call.lines.iter().any(|&idx| !draft.is_removed(idx)))
+                    });
+                }
+                _ => is_kept = agents[agent].time <= end,
+            }
+            break;
+        }
+        nested.into_iter().for_each(|agent| kept[agent] = Some(is_kept));
+    }
+    kept.into_iter().map(|kept| kept == Some(true)).collect()
+}
+
+/// Returns the names that one of the texts contains; all of them if they are too many to be searched for.
+fn contained_names<'t>(names: HashSet<String>, texts: impl Iterator<Item = &'t str>) -> HashSet<String> {
+    let names: Vec<String> = names.into_iter().collect();
+    let Ok(automaton) = AhoCorasick::new(&names) else { return names.into_iter().collect() };
+    let mut is_contained = vec![false; names.len()];
+    for found in texts.flat_map(|text| automaton.find_overlapping_iter(text)) {
+        is_contained[found.pattern()] = true;
+    }
+    names
+        .into_iter()
+        .zip(is_contained)
+        .filter_map(|(name, is_contained)| is_contained.then_some(name))
+        .collect()
 }
 
 /// A copy of a side file. Logs and JSON get the ids of the new session.
@@ -215,4 +255,39 @@ pub(super) fn has_json_lines(path: &Path) -> bool {
 /// The file with the metadata of a sub-agent's log.
 fn meta_file(log: &Path) -> PathBuf {
     log.with_extension("meta.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_one_pass() {
+        let names = ["a.txt", "aa.txt", "b", "none"].map(str::to_owned);
+        let found = contained_names(HashSet::from(names), ["x/aa.txt", "b"].into_iter());
+        assert_eq!(found, HashSet::from(["a.txt", "aa.txt", "b"].map(str::to_owned)));
+        // Searched for one by one, they would be compared with the text 20,000 times.
+        let names: HashSet<String> = (0..20_000).map(|i| format!("toolu_{i:05}.txt")).collect();
+        let text: String = names.iter().map(String::as_str).collect();
+        assert_eq!(contained_names(names.clone(), std::iter::once(&*text)), names);
+    }
+
+    #[test]
+    fn a_nested_agent_is_kept_with_the_one_that_started_it() {
+        let session = threadline_session::Session::default();
+        let draft = EditDraft::new(&session);
+        let agents = |n: usize, first: Option<AgentIndex>| -> IndexVec<AgentIndex, AgentStart> {
+            let spawn = |agent| Spawn { agent: Some(agent), tool_use_id: "t".into() };
+            let parent = |i: usize| if i == 0 { first } else { Some(AgentIndex::from_position(i - 1)) };
+            let start = |i| AgentStart { log: PathBuf::new(), spawn: parent(i).map(spawn), time: Some(1) };
+            (0..n).map(start).collect()
+        };
+        let all = |agents: &_, end| {
+            let kept = kept_agents(&draft, agents, end);
+            (kept.iter().any(|kept| *kept), kept.iter().all(|kept| *kept))
+        };
+        assert_eq!(all(&agents(50_000, None), Some(0)), (false, false));
+        assert_eq!(all(&agents(50_000, None), Some(1)), (true, true));
+        assert_eq!(all(&agents(50_000, Some(AgentIndex::from_position(49_999))), Some(0)), (true, true));
+    }
 }

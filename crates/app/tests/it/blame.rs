@@ -197,6 +197,30 @@ fn sessions_and_people_write_lines() {
 }
 
 #[test]
+fn the_texts_of_many_edits_of_a_long_file_are_not_kept() {
+    let mut project = TestProject::new();
+    let rest = "the same line\n".repeat(1_000);
+    project.write("first", "a.rs", &format!("0\n{rest}"));
+    let path = quoted(project.path("a.rs").to_str().unwrap());
+    for n in 0..20 {
+        let edit = format!(r#""{n}\n" "{}\n""#, n + 1);
+        let (old, new) = edit.split_once(' ').unwrap();
+        let result = format!(r#"{{"filePath":{path},"oldString":{old},"newString":{new}}}"#);
+        let input = format!(r#"{{"file_path":{path},"old_string":{old},"new_string":{new}}}"#);
+        project.call("first", "Edit", &input, &result);
+    }
+    project.by_hand("a.rs", &format!("20\n{rest}"));
+    let blame = project.blame("a.rs");
+    let origin = |line: usize| &blame.lines[line].origin;
+    assert!(matches!(origin(0), LineOrigin::Edit { edit: 20, .. }), "{:?}", origin(0));
+    assert!(matches!(origin(1), LineOrigin::Edit { edit: 0, .. }), "{:?}", origin(1));
+    assert_eq!(blame.edits[20].changed_lines(), Some((1, 1)));
+    let texts = blame.edits.iter().flat_map(|edit| [&edit.edit.before, &edit.edit.after]);
+    let n_bytes: usize = texts.filter_map(|text| text.as_text()).map(str::len).sum();
+    assert!(n_bytes < 2 * rest.len(), "{n_bytes}");
+}
+
+#[test]
 fn edits_are_found_without_git() {
     let mut project = TestProject::new();
     project.write("first", "a.rs", "one\ntwo\n");

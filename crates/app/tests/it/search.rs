@@ -256,6 +256,17 @@ u2 <- r1 user "the loom again: Hunter22secret"
 }
 
 #[test]
+fn all_of_very_many_hits_are_masked() {
+    let home = TestHome::new();
+    // The logs are searched for the secrets of the first hits, and completely for those of the others.
+    let hits: String = (0..4000).map(|n| format!("u{n} user \"the loom uses Hunter22secret\"\n")).collect();
+    let login = r#"a1 reply m1 tool t1 Bash {"command":"mysql -u root -pHunter22secret cloth"}"#;
+    home.session("loom", &format!("{hits}{login}\n"));
+    let texts = masked_hits(&app(&home), "loom");
+    assert_eq!(texts, vec!["the loom uses [secret:password]"; 4000]);
+}
+
+#[test]
 fn a_secret_that_a_pattern_matches_is_masked() {
     let home = TestHome::new();
     home.session(

@@ -156,8 +156,8 @@ fn error_line(said: &str) -> String {
 
 /// Returns the numbers of added and removed lines.
 fn changed_lines(session: &Session, call: &ToolCall) -> String {
-    let entry = call.results.first().map(|at| &session.entries()[at.entry_idx]);
-    let patch = entry.and_then(|entry| entry.tool_use_result()?.of::<EditResult<'_>>()?.structured_patch());
+    let record = call.results.first().and_then(|at| at.record(session));
+    let patch = record.and_then(|record| record.of::<EditResult<'_>>()?.structured_patch());
     let lines = patch
         .into_iter()
         .flat_map(|patch| patch.iter())

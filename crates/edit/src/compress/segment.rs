@@ -263,9 +263,8 @@ impl<'s> SegmentContent<'s> {
                     *todos = TodoList { items: items.filter_map(todo).collect(), ..TodoList::default() };
                 }
                 "TaskCreate" => {
-                    let entry = call.results.first().map(|at| &session.entries()[at.entry_idx]);
-                    let result: Option<TaskResult<'_>> =
-                        entry.and_then(|entry| entry.tool_use_result()?.of());
+                    let record = call.results.first().and_then(|at| at.record(session));
+                    let result: Option<TaskResult<'_>> = record.and_then(|record| record.of());
                     let id = result.and_then(|result| result.task()?.id()).map(Cow::into_owned);
                     if let (Some(id), Some(subject)) = (id, text(input, "subject")) {
                         todos.places.entry(id).or_insert(todos.items.len());

@@ -219,7 +219,7 @@ fn sub_agents(out: &mut Markup, session: &str, agents: &[AgentContext]) {
 
 fn item_link(out: &mut Markup, here: &str, item: &WindowItem) {
     let name = match &item.part {
-        WindowPart::Results(tool) => tool.clone(),
+        WindowPart::Results(tool) => tool.to_string(),
         part => part.label().into_owned(),
     };
     out.lit("<a href=\"")

@@ -135,7 +135,8 @@ fn calls_of_real_logs_equal_those_of_the_session() {
             .tool_calls()
             .iter()
             .map(|call| {
-                let line = call.lines().map(|idx| session.entries()[idx].at().line_no).min().unwrap_or(0);
+                let line =
+                    call.lines.iter().map(|&idx| session.entries()[idx].at().line_no).min().unwrap_or(0);
                 (line, call.name.to_string())
             })
             .collect();

@@ -1,7 +1,9 @@
 //! The lines that a resume reads: the leaf, its ancestors, and the lines attached to that path.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
@@ -25,8 +27,7 @@ pub(super) struct ResumeGraph<'s> {
     last_prompt: Option<UuidKey>,
     /// Whether a compaction preserved its tail, and the tail was linked below the summary.
     preserved: bool,
-    /// Items sorted by time. Built when a parent is missing.
-    by_time: OnceCell<Vec<(Millis, usize)>>,
+    nearest_messages: RefCell<NearestAncestors>,
 }
 
 struct GraphItem {
@@ -43,6 +44,74 @@ enum ItemParent {
     Missing,
 }
 
+/// The nearest item with some property at or above each item, as far as it was searched for.
+#[derive(Default)]
+struct NearestAncestors {
+    /// By item. `Some(None)` if there is none.
+    known: Vec<Option<Option<u32>>>,
+}
+
+impl NearestAncestors {
+    /// Returns the nearest item with the property, which must be the same one in each call.
+    fn find(
+        &mut self,
+        graph: &ResumeGraph<'_>,
+        item: usize,
+        has_property: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        self.known.resize(graph.items.len(), None);
+        let (mut searched, mut at) = (Vec::new(), Some(item));
+        let mut found = None;
+        while let Some(item) = at {
+            if let Some(known) = self.known[item] {
+                found = known;
+                break;
+            }
+            // The parents may form a cycle.
+            self.known[item] = Some(None);
+            searched.push(item);
+            if has_property(item) {
+                found = Some(item as u32);
+                break;
+            }
+            at = graph.parent(item);
+        }
+        for item in searched {
+            self.known[item] = Some(found);
+        }
+        found.map(|item| item as usize)
+    }
+}
+
+/// The items that a walk has not visited, by time: of the main conversation, and of sidechains. Of items with
+/// the same time, the first one is the last.
+struct ItemsByTime([BTreeSet<(Millis, Reverse<usize>)>; 2]);
+
+impl ItemsByTime {
+    fn without(graph: &ResumeGraph<'_>, seen: &FxHashSet<usize>) -> Self {
+        let items = |sidechain: bool| {
+            let items = graph.kept_items().filter(|item| !seen.contains(item));
+            let items = items.filter(|&item| graph.is_sidechain(item) == sidechain);
+            items.filter_map(|item| Some((graph.timestamp(item)?, Reverse(item)))).collect()
+        };
+        Self([items(false), items(true)])
+    }
+
+    fn remove(&mut self, graph: &ResumeGraph<'_>, item: usize) {
+        if let Some(time) = graph.timestamp(item) {
+            self.0[usize::from(graph.is_sidechain(item))].remove(&(time, Reverse(item)));
+        }
+    }
+
+    /// Returns the newest item that is not newer than `item` and at most [`MAX_SUBSTITUTE_AGE`] older.
+    fn just_before(&self, graph: &ResumeGraph<'_>, item: usize) -> Option<usize> {
+        let now = graph.timestamp(item)?;
+        let items = &self.0[usize::from(graph.is_sidechain(item))];
+        let (time, Reverse(before)) = *items.range(..=(now, Reverse(0))).next_back()?;
+        (time >= now - MAX_SUBSTITUTE_AGE).then_some(before)
+    }
+}
+
 impl<'s> ResumeGraph<'s> {
     pub(super) fn new(session: &'s Session, rules: VersionRules) -> Self {
         let mut graph = Self {
@@ -52,7 +121,7 @@ impl<'s> ResumeGraph<'s> {
             by_name: vec![None; session.uuid_table().len()],
             last_prompt: None,
             preserved: false,
-            by_time: OnceCell::new(),
+            nearest_messages: RefCell::default(),
         };
         graph.load();
         if rules.has(ReplayRule::PreservedTail) {
@@ -142,6 +211,10 @@ impl<'s> ResumeGraph<'s> {
             {
                 parent = above;
             }
+            // Very many items may be below one chain of `progress` lines.
+            for name in crossed {
+                bridges[name.idx()] = Some(parent);
+            }
             self.items[item].parent = match parent {
                 None => ItemParent::Root,
                 Some(name) => self.item(name).map_or(ItemParent::Missing, ItemParent::Item),
@@ -171,6 +244,7 @@ impl<'s> ResumeGraph<'s> {
             self.relink(anchor, &kept);
         }
         let tail = kept.last().copied();
+        let kept: FxHashSet<usize> = kept.into_iter().collect();
         for item in 0..last {
             self.items[item].dropped |= !kept.contains(&item);
         }
@@ -198,10 +272,10 @@ impl<'s> ResumeGraph<'s> {
         }
         let segment = metadata.preserved_segment()?;
         let head = segment.head_uuid().and_then(find)?;
-        let mut kept = Vec::new();
+        let (mut kept, mut seen) = (Vec::new(), FxHashSet::default());
         let mut at = segment.tail_uuid().and_then(find)?;
         loop {
-            if kept.contains(&at) {
+            if !seen.insert(at) {
                 return None;
             }
             kept.push(at);
@@ -231,19 +305,25 @@ impl<'s> ResumeGraph<'s> {
         }
     }
 
-    /// Returns an item and its ancestors. Stops at a root or a missing parent.
-    fn ancestors(&self, item: usize) -> impl Iterator<Item = usize> {
-        let above = std::iter::successors(Some(item), |&item| match self.items[item].parent {
+    /// Returns the parent of an item. `None` at a root, and if the parent is missing or dropped.
+    fn parent(&self, item: usize) -> Option<usize> {
+        match self.items[item].parent {
             ItemParent::Item(parent) if !self.items[parent].dropped => Some(parent),
             _ => None,
-        });
-        // The parents may form a cycle.
-        above.take(self.items.len())
+        }
     }
 
     /// Returns the nearest message at or above an item.
     fn nearest_message(&self, item: usize) -> Option<usize> {
-        self.ancestors(item).find(|&item| matches!(self.entry(item).kind(), Kind::User | Kind::Assistant))
+        let is_message = |item: usize| matches!(self.entry(item).kind(), Kind::User | Kind::Assistant);
+        self.nearest_messages.borrow_mut().find(self, item, is_message)
+    }
+
+    /// Returns whether an item is another one or one of its ancestors.
+    fn is_at_or_above(&self, item: usize, below: usize) -> bool {
+        let ancestors = std::iter::successors(Some(below), |&item| self.parent(item));
+        // The parents may form a cycle.
+        ancestors.take(self.items.len()).any(|above| above == item)
     }
 
     /// Returns the item that the conversation ends with.
@@ -261,7 +341,7 @@ impl<'s> ResumeGraph<'s> {
     fn newest_leaf(&self) -> Option<usize> {
         let main = self.kept_items().filter(|&item| !self.is_sidechain(item));
         let spoken = main.filter(|&item| self.nearest_message(item).is_some());
-        spoken.max_by_key(|&item| (self.timestamp(item), std::cmp::Reverse(self.items[item].entry_idx)))
+        spoken.max_by_key(|&item| (self.timestamp(item), Reverse(self.items[item].entry_idx)))
     }
 
     /// Returns the last item in file order that is at or below a message.
@@ -272,21 +352,11 @@ impl<'s> ResumeGraph<'s> {
         let mut main: Vec<usize> = self.kept_items().filter(|&item| !self.is_sidechain(item)).collect();
         main.sort_by_key(|&item| self.items[item].entry_idx);
         let &tip = main.last()?;
-        // Caches the items without a message above them. Walking up from every line would be quadratic.
-        let mut silent = FxHashSet::default();
-        let mut speaks = |item: usize| {
-            let way: Vec<usize> = self.ancestors(item).take_while(|above| !silent.contains(above)).collect();
-            let spoken =
-                way.iter().any(|&above| matches!(self.entry(above).kind(), Kind::User | Kind::Assistant));
-            if !spoken {
-                silent.extend(way);
-            }
-            spoken
-        };
-        let Some(latest) = main.into_iter().rev().find(|&item| speaks(item)) else { return Some(tip) };
+        let latest = main.into_iter().rev().find(|&item| self.nearest_message(item).is_some());
+        let Some(latest) = latest else { return Some(tip) };
         let named = self.last_prompt.and_then(|name| self.item(name));
         let named = named.filter(|&item| !self.items[item].dropped && self.nearest_message(item).is_some());
-        let leaf = named.filter(|&item| self.ancestors(tip).all(|above| above != item)).unwrap_or(latest);
+        let leaf = named.filter(|&item| !self.is_at_or_above(item, tip)).unwrap_or(latest);
         self.nearest_message(leaf).is_some_and(|talk| !self.is_sidechain(talk)).then_some(leaf)
     }
 
@@ -340,10 +410,14 @@ impl<'s> ResumeGraph<'s> {
     fn walk(&self, leaf: usize) -> Vec<usize> {
         let mut seen = FxHashSet::default();
         let mut walk = Vec::new();
+        let mut unseen: Option<ItemsByTime> = None;
         let mut at = Some(leaf);
         while let Some(item) = at {
             seen.insert(item);
             walk.push(item);
+            if let Some(unseen) = &mut unseen {
+                unseen.remove(self, item);
+            }
             at = match self.items[item].parent {
                 ItemParent::Root => None,
                 ItemParent::Item(parent) if !self.items[parent].dropped && !seen.contains(&parent) => {
@@ -352,30 +426,13 @@ impl<'s> ResumeGraph<'s> {
                 ItemParent::Item(_) | ItemParent::Missing
                     if self.rules.has(ReplayRule::BridgeMissingParent) =>
                 {
-                    self.written_just_before(item, &seen)
+                    unseen.get_or_insert_with(|| ItemsByTime::without(self, &seen)).just_before(self, item)
                 }
                 ItemParent::Item(_) | ItemParent::Missing => None,
             };
         }
         walk.reverse();
         walk
-    }
-
-    /// Returns the newest item that is not newer than `item`, at most [`MAX_SUBSTITUTE_AGE`] older, and not
-    /// in `seen`.
-    fn written_just_before(&self, item: usize, seen: &FxHashSet<usize>) -> Option<usize> {
-        let now = self.timestamp(item)?;
-        let by_time = self.by_time.get_or_init(|| {
-            let mut by_time: Vec<_> =
-                self.kept_items().filter_map(|item| Some((self.timestamp(item)?, item))).collect();
-            // The search goes backwards, and of lines with the same time the first is wanted.
-            by_time.sort_by_key(|&(time, item)| (time, std::cmp::Reverse(item)));
-            by_time
-        });
-        let end = by_time.partition_point(|&(time, _)| time <= now);
-        let near = by_time[..end].iter().rev().take_while(|&&(time, _)| time >= now - MAX_SUBSTITUTE_AGE);
-        let side = self.is_sidechain(item);
-        near.map(|&(_, item)| item).find(|&near| !seen.contains(&near) && self.is_sidechain(near) == side)
     }
 
     /// Inserts lines that the walk missed: other lines of its replies, and results attached to any of
@@ -392,6 +449,7 @@ impl<'s> ResumeGraph<'s> {
         }
         // By position on the walk: the reply lines and the results to insert after it.
         let mut behind: FxHashMap<usize, (Vec<usize>, Vec<usize>)> = FxHashMap::default();
+        let mut nearest = NearestAncestors::default();
         for item in self.kept_items().filter(|item| !on_walk.contains(item)) {
             let place = |id: Option<Cow<'s, str>>| id.and_then(|id| last_of.get(&id).copied());
             if let Some(at) = place(self.message_id(item)) {
@@ -402,7 +460,7 @@ impl<'s> ResumeGraph<'s> {
             {
                 behind.entry(at).or_default().1.push(item);
             } else if self.rules.has(ReplayRule::RecoverAttachments)
-                && let Some(at) = self.attached_to(item, &on_walk, &last_of)
+                && let Some(at) = self.attached_to(item, &on_walk, &last_of, &mut nearest)
             {
                 behind.entry(at).or_default().1.push(item);
             }
@@ -432,14 +490,16 @@ impl<'s> ResumeGraph<'s> {
         item: usize,
         on_walk: &FxHashSet<usize>,
         last_of: &FxHashMap<Cow<'s, str>, usize>,
+        nearest: &mut NearestAncestors,
     ) -> Option<usize> {
         if self.entry(item).kind() != Kind::Attachment {
             return None;
         }
-        let mut above = self.ancestors(item).skip_while(|&item| {
+        let is_between = |item: usize| {
             !on_walk.contains(&item) && (self.entry(item).kind() == Kind::Attachment || self.has_result(item))
-        });
-        last_of.get(&self.message_id(above.next()?)?).copied()
+        };
+        let above = nearest.find(self, item, |item| !is_between(item))?;
+        last_of.get(&self.message_id(above)?).copied()
     }
 
     fn message_id(&self, item: usize) -> Option<Cow<'s, str>> {

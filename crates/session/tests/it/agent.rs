@@ -301,3 +301,30 @@ r2 <- a2  result t2 "started" {"status":"async_launched","transcriptDir":"/home/
         family.agents.iter().map(|agent| agent.spawn.as_ref().map(|spawn| &*spawn.tool_use_id)).collect();
     assert_eq!(starts, [Some("t1"), Some("t2"), None]);
 }
+
+#[test]
+fn very_many_agents_name_calls_that_do_not_exist() {
+    let named = |n: usize| agent_of(Session::new(), &format!("a{n}"), &format!("gone{n}"));
+    let caller = session(r#"s1 reply m1 tool gone5 Task {"prompt":"look"} sidechain agent=a0"#);
+    let agents = std::iter::once(agent_of(caller, "a0", "gone0")).chain((1..10_000).map(named));
+    let family = SessionFamily::new(Session::new(), agents.collect());
+    let started: Vec<_> = family.agents.iter().filter(|agent| agent.spawn.is_some()).collect();
+    assert_eq!(started.iter().map(|agent| &*agent.id).collect::<Vec<_>>(), ["a5"]);
+    assert_eq!(started[0].spawn.as_ref().unwrap().agent, Some(AgentIndex::FIRST));
+}
+
+/// Returns an agent whose metadata names the call that started it.
+fn agent_of(session: Session, id: &str, call: &str) -> Agent {
+    Agent { session, ..agent(id, Some(call), "") }
+}
+
+#[test]
+fn very_many_sidechains_below_a_long_conversation() {
+    let n_lines = 5_000;
+    let replies: String =
+        (1..n_lines).map(|n| format!("a{n} <- a{} reply m{n} text \"On.\"\n", n - 1)).collect();
+    let sidechain = |n: usize| format!("s{n} <- a{} user \"look\" sidechain\n", n_lines - 1);
+    let sidechains: String = (0..n_lines).map(sidechain).collect();
+    let session = session(&format!("a0 user \"go\"\n{replies}{sidechains}"));
+    assert_eq!(session.inline_agents().len(), n_lines);
+}

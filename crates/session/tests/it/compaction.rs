@@ -224,3 +224,40 @@ u2 <- b1  user   "go on"
 c1 <- u2  compact-summary "In short."
 "#), @"b1 (auto) continues u1, summary nothing, keeps []");
 }
+
+#[test]
+fn the_boundaries_of_a_log_share_a_limit_of_preserved_lines() {
+    let replies: String = (1..300).map(|n| format!("a{n} <- a{} reply m{n} text \"On.\"\n", n - 1)).collect();
+    let boundary = |n: usize| {
+        let segment = r#"{"preservedSegment":{"headUuid":"a0","tailUuid":"a299","anchorUuid":"c1"}}"#;
+        format!("b{n} <- a299 boundary auto {segment}\n")
+    };
+    let n_preserved = |n_boundaries: usize| {
+        let boundaries: String = (0..n_boundaries).map(boundary).collect();
+        let compactions = session(&format!("a0 user \"go\"\n{replies}{boundaries}")).compactions();
+        compactions.iter().map(|compaction| compaction.preserved.len()).sum::<usize>()
+    };
+    assert_eq!((n_preserved(1), n_preserved(4), n_preserved(5)), (300, 1200, 0));
+}
+
+#[test]
+fn very_many_boundaries_below_each_other_are_read_once() {
+    let boundary = |n: usize| {
+        let parent = if n == 0 { "null".to_owned() } else { format!("\"b{}\"", n - 1) };
+        format!("b{n} boundary auto +{{\"parentUuid\":{parent}}}\n")
+    };
+    let n_boundaries = 5_000;
+    let notation: String = (0..n_boundaries).map(boundary).collect();
+    let session = session(&format!("{notation}c1 <- b{} compact-summary \"So far.\"", n_boundaries - 1));
+    let compactions = session.compactions();
+    assert_eq!(compactions.iter().filter(|compaction| compaction.summary.is_some()).count(), 1);
+    assert!(compactions.iter().skip(1).all(|compaction| compaction.continues.is_some()));
+    assert_eq!(session.thread().entries.len(), n_boundaries + 1);
+}
+
+#[test]
+fn very_many_boundaries_of_a_sub_agent_have_no_main_line() {
+    let boundaries: String = (0..10_000).map(|n| format!("b{n} boundary auto sidechain\n")).collect();
+    let session = session(&format!("u1 user \"go\" sidechain\n{boundaries}"));
+    assert!(session.compactions().iter().all(|compaction| compaction.continues.is_none()));
+}

@@ -289,3 +289,20 @@ fn very_many_files_below_a_long_folder_are_left_out() {
     let family = SessionFamily::new(Session::from_bytes(long.as_bytes()), Vec::new());
     assert_eq!(FileHistory::of(&family).root(), None);
 }
+
+#[test]
+fn the_record_of_a_line_with_several_results_is_that_of_the_first() {
+    let family = SessionFamily::new(
+        Session::from_bytes(&log(r#"
+            u1        user   "go"
+            a1 <- u1  reply  m1 [tool t1 Write {"file_path":"/w/a","content":"a"}, tool t2 Write {"file_path":"/w/b","content":"b"}]
+            raw {"type":"user","uuid":"r1","parentUuid":"a1","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"},{"type":"tool_result","tool_use_id":"t2","content":"ok"}]},"toolUseResult":{"type":"create","filePath":"/w/a","content":"long"}}
+            "#)),
+        Vec::new(),
+    );
+    let edits: Vec<_> = family
+        .file_edits()
+        .map(|edit| (edit.path.clone(), edit.after.as_text().map(str::to_owned)))
+        .collect();
+    assert_eq!(edits, [("/w/a".into(), Some("long".into())), ("/w/b".into(), Some("b".into()))]);
+}

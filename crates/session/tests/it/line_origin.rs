@@ -1,8 +1,13 @@
 //! Tests of line origins: edits of sessions, of people and of formatters, and lines without a known origin.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use insta::assert_snapshot;
 use proptest::prelude::*;
-use threadline_session::{FileEdit, LineHistory, LineOrigin, Session, SessionFamily, UnknownReason};
+use threadline_session::{
+    FileEdit, LineHistory, LineOrigin, MAX_CANDIDATES, Session, SessionFamily, UnknownReason,
+};
 use threadline_testkit::log;
 
 /// The edits of a session that are described by the results of its calls.
@@ -287,5 +292,33 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn lines_share_a_limited_list_of_very_many_candidates() {
+    let unplaced = edit(None, "q", "w");
+    let edits = edits(&vec![(unplaced.0, &*unplaced.1); 1000]);
+    let now: String = (0..20_000).map(|n| format!("{n}\n")).collect();
+    let mut history = LineHistory::new();
+    for (number, edit) in edits.iter().enumerate() {
+        history.edit(number, edit);
+    }
+    let origins = history.origins_in(&now);
+    let candidates: Vec<_> = origins.iter().map(candidates_of).collect();
+    assert_eq!(**candidates[0], *(1000 - MAX_CANDIDATES..1000).collect::<Vec<_>>());
+    assert!(candidates.iter().all(|list| Arc::ptr_eq(list, candidates[0])));
+    // Lines that were one of several lines share their lists too.
+    history.observe(&now);
+    let twice = format!("{now}{now}");
+    let origins = history.origins_in(&twice);
+    let lists: HashSet<_> = origins.iter().map(|origin| candidates_of(origin).as_ptr()).collect();
+    assert!(lists.len() <= 3, "{}", lists.len());
+}
+
+fn candidates_of(origin: &LineOrigin) -> &Arc<[usize]> {
+    match origin {
+        LineOrigin::Unknown { candidates, .. } => candidates,
+        LineOrigin::Edit { .. } => panic!("{origin:?}"),
     }
 }

@@ -12,6 +12,7 @@ mod line_origin;
 mod lineage;
 mod property;
 mod render;
+mod replay_path;
 mod replay_version;
 mod reply;
 mod secret;

@@ -61,7 +61,7 @@ fn reply_text(session: &Session, turn: &Turn, reply: ReplyIndex) -> String {
         let id = block.id().unwrap_or_default();
         let here = |call: &&CallIndex| {
             let call = &session.tool_calls()[**call];
-            *call.id == *id && call.lines().any(|line| line == entry_idx)
+            *call.id == *id && call.lines.contains(&entry_idx)
         };
         let outcome = calls.iter().find(here).map(|&call| session.tool_calls()[call].outcome(session).name());
         format!("{}({id}) -> {}", block.name().unwrap_or_default(), outcome.unwrap_or("elsewhere"))

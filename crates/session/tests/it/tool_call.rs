@@ -11,7 +11,9 @@ fn calls(notation: &str) -> String {
     let session = session(notation);
     let call = |call: &threadline_session::ToolCall| {
         let results: Vec<EntryIndex> = call.results.iter().map(|at| at.entry_idx).collect();
-        let copies = match &call.copies[..] {
+        let others: Vec<EntryIndex> =
+            call.lines.iter().copied().filter(|&line| line != call.entry_idx).collect();
+        let copies = match &others[..] {
             [] => String::new(),
             copies => format!(" again on {}", names(&session, copies)),
         };
@@ -318,4 +320,36 @@ fn a_call_of_a_wide_line_is_that_of_its_own_reply() {
         session.tool_call_on(EntryIndex::FIRST, "t100").is_none()
             && session.tool_call_on(EntryIndex::FIRST.next(), "t1").is_none()
     );
+}
+
+#[test]
+fn a_result_belongs_to_few_of_the_blocks_with_its_call() {
+    let session = session(
+        r#"
+u1        user   "go"
+a1 <- u1  reply  m1 [tool t1 Bash, tool t1 Bash, tool t1 Bash]
+a2 <- a1  reply  m1 [text "Again.", tool t1 Bash]
+a3 <- a2  reply  m1 tool t1 Bash
+r1 <- a3  result t1 "ok"
+a4 <- r1  reply  m1 [tool t1 Bash, tool t1 Bash]
+r2 <- a4  result t1 "no" error
+a5 <- r2  reply  m1 tool t1 Bash
+"#,
+    );
+    let call = &session.tool_calls()[CallIndex::FIRST];
+    let results = |line: &EntryIndex| {
+        let blocks = session.entries()[*line].message().unwrap().blocks().enumerate();
+        let calls = blocks.filter(|(_, block)| block.is("tool_use"));
+        let shown = calls.filter_map(|(block_idx, _)| {
+            let result = call.result_of_block(*line, block_idx, &session)?;
+            Some(format!("{}.{block_idx}: {}\n", name(&session, *line), name(&session, result.entry_idx)))
+        });
+        shown.collect::<String>()
+    };
+    // The last line continues the conversation.
+    assert_snapshot!(call.lines.iter().map(results).collect::<String>(), @r"
+    a3.0: r1
+    a4.0: r2
+    a5.0: r1
+    ");
 }

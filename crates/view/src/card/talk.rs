@@ -16,6 +16,8 @@ use crate::transcript::CLARIFY_MESSAGE;
 /// fewer. More would take far more memory than in the log, so the call is shown as its input.
 const MAX_QUESTIONS: usize = 64;
 const MAX_OPTIONS: usize = 1_024;
+/// The length in bytes after which the answers of the next questions are left out of the gist.
+const LONG_GIST: usize = 1_000;
 
 /// Returns the members of an object with the given keys. The last one counts if a key occurs twice. A hostile
 /// result has very many others.
@@ -25,6 +27,20 @@ fn members_with_keys<'a>(
 ) -> HashMap<Cow<'a, str>, Json<'a>> {
     let members = object.into_iter().flat_map(Json::members);
     members.map(|(key, value)| (key.name(), value)).filter(|(key, _)| keys.contains(key)).collect()
+}
+
+/// Joins answers until they are long. The card contains all of them.
+fn join_short<'a>(answers: impl Iterator<Item = &'a str>) -> String {
+    let mut gist = String::new();
+    for answer in answers {
+        gist.push_str(if gist.is_empty() { "" } else { "; " });
+        gist.push_str(&answer[..answer.floor_char_boundary(LONG_GIST)]);
+        if gist.len() >= LONG_GIST {
+            gist.push('…');
+            break;
+        }
+    }
+    gist
 }
 
 impl CardInput<'_> {
@@ -91,9 +107,10 @@ impl CardInput<'_> {
         let notes = result.and_then(|result| result.annotations());
         let asked = self.input.and_then(|input| input.get("questions"));
         let texts = asked.into_iter().flat_map(Json::items);
-        let texts = texts.filter_map(|question| question.get("question")?.as_str()).collect();
+        let mut texts = texts.filter_map(|question| question.get("question")?.as_str()).collect();
         let answers = members_with_keys(answers, &texts);
         let notes = members_with_keys(notes, &texts);
+        let mut text_left = self.text.len();
         let questions: Vec<Question> = asked
             .into_iter()
             .flat_map(Json::items)
@@ -105,32 +122,40 @@ impl CardInput<'_> {
                     let label = option.as_str().map(Cow::into_owned).or_else(|| text("label"))?;
                     Some(Choice { label, description: text("description").unwrap_or_default() })
                 };
-                let answer = answers.get(&*text).map(|answer| match answer.as_str() {
+                // Claude Code asks no question twice. Of equal ones, the first has the answer and the notes.
+                let is_first = texts.remove(&*text);
+                let answer = answers.get(&*text).filter(|_| is_first).map(|answer| match answer.as_str() {
                     Some(answer) => answer.into_owned(),
                     None => answer.raw().to_owned(),
                 });
-                let answer = answer.or_else(|| self.answer_in_text(&text));
-                let notes = notes.get(&*text).and_then(|notes| notes.get("notes")?.as_str());
+                let answer = answer.or_else(|| {
+                    let answer = self.answer_in_text(&text).filter(|_| is_first)?;
+                    // Answers do not overlap in the text, except in a hostile one.
+                    text_left = text_left.checked_sub(answer.len())?;
+                    Some(answer.to_owned())
+                });
+                let notes = notes.get(&*text).filter(|_| is_first);
+                let notes = notes.and_then(|notes| notes.get("notes")?.as_str());
                 // An answer in the person's own words is logged twice.
                 let notes = notes.map(Cow::into_owned).filter(|notes| Some(notes) != answer.as_ref());
                 Question { options: options.filter_map(choice).collect(), answer, notes, text }
             })
             .collect();
-        let gist: Vec<&str> = questions.iter().filter_map(|question| question.answer.as_deref()).collect();
+        let answers = questions.iter().filter_map(|question| question.answer.as_deref());
         let gist = match self.failed && self.text.contains(CLARIFY_MESSAGE) {
             true => "clarification requested".to_owned(),
-            false => gist.join("; "),
+            false => join_short(answers),
         };
         let subject = questions.first().map(|question| question.text.clone()).unwrap_or_default();
         CallSummary { card: ToolCard::Questions(questions), subject, gist }
     }
 
     /// Returns the answer to a question from the result text: `"Which colour?"="Blue", …`.
-    fn answer_in_text(&self, question: &str) -> Option<String> {
+    fn answer_in_text(&self, question: &str) -> Option<&str> {
         let (_, rest) = self.text.split_once(&format!("\"{question}\"=\""))?;
         let ends = ["\", \"", "\". ", "\" selected preview", "\" user notes"];
         let end = ends.into_iter().filter_map(|end| rest.find(end)).min().or_else(|| rest.rfind('"'))?;
-        Some(rest[..end].to_owned())
+        Some(&rest[..end])
     }
 
     pub(super) fn message(&self) -> CallSummary {

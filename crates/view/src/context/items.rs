@@ -3,9 +3,9 @@
 use rustc_hash::FxHashSet;
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Json, JsonKind, Kind, Millis, key, value};
-use threadline_session::{CallIndex, EntryIndex, InputKind, ReplyIndex, Session, ToolCall};
+use threadline_session::{CallIndex, EntryIndex, InputKind, ReplyIndex, Session, SharedStr, ToolCall};
 
-use super::WindowPart;
+use super::{MAX_TOOL_NAME, WindowPart};
 use crate::outline::{notification_title, text_title};
 use crate::transcript::{TurnTokens, anchor};
 use crate::transcript_writer::notices;
@@ -46,8 +46,7 @@ impl RawItem {
             RawPart::Thinking => WindowPart::Thinking,
             RawPart::Calls(_) => WindowPart::Calls,
             RawPart::Results(call) => {
-                let tool = call.map(|call| session.tool_calls()[call].name.to_string());
-                WindowPart::Results(tool.unwrap_or_else(|| "?".to_owned()))
+                WindowPart::Results(call.map_or_else(|| "?".into(), |call| tool_name(session, call)))
             }
         }
     }
@@ -73,7 +72,7 @@ impl RawItem {
                 result.map(|result| call_subject(session, call(result))).unwrap_or_default()
             }
             (RawPart::Calls(Some(made)), _) => {
-                format!("{} {}", call(made).name, call_subject(session, call(made)))
+                format!("{} {}", tool_name(session, made).as_str(), call_subject(session, call(made)))
             }
             (RawPart::Calls(None), _) => String::new(),
             (RawPart::Thinking, _) => "thinking".to_owned(),
@@ -245,6 +244,15 @@ fn one_line(text: &str, max: usize) -> String {
         }
     }
     line
+}
+
+/// Returns the name of the tool of a call. Very many results may have the same call.
+fn tool_name(session: &Session, call: CallIndex) -> SharedStr {
+    let name = &session.tool_calls()[call].name;
+    match name.len() <= MAX_TOOL_NAME {
+        true => name.clone(),
+        false => name[..name.floor_char_boundary(MAX_TOOL_NAME)].into(),
+    }
 }
 
 /// Inputs that name the subject of a call, in order of preference.

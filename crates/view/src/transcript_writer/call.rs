@@ -1,32 +1,34 @@
 //! Tool calls: the card, the subject and the sub-agents of a call.
 
 use threadline_entry::Millis;
-use threadline_entry::lens::{AgentResult, Block, Content, Lens, TaskResult};
-use threadline_session::{CallIndex, EntryIndex, ToolCall, ToolOutcome};
+use threadline_entry::lens::{Block, Content, Lens};
+use threadline_session::{EntryIndex, ToolCall, ToolOutcome};
 
-use super::TranscriptWriter;
 use super::line::file_of;
-use crate::card::{CardInput, ToolCard, starts_agents, untagged_error};
+use super::topic::limited;
+use super::{CallBlock, TranscriptWriter};
+use crate::card::{CardInput, ToolCard, untagged_error};
 use crate::humanize::joined;
 use crate::transcript::{AgentView, CallInput, CallView, MAX_SUBJECT};
 
 impl<'f> TranscriptWriter<'f> {
     /// Returns a call, given the line and the block that contain it.
-    pub(super) fn call(&self, call: &ToolCall, entry_idx: EntryIndex, block: Block<'f>) -> CallView {
+    pub(super) fn call(&self, entry_idx: EntryIndex, call_block: CallBlock<'f>) -> CallView {
         let session = self.session();
-        let result = call.result(session);
-        let content = result.and_then(|block| block.content());
+        let CallBlock { block, result, has_agents, .. } = call_block;
+        let call = &session.tool_calls()[call_block.call];
+        let content = result.and_then(|at| at.block(session)?.content());
         let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
         let text = if text.is_empty() { resources(content) } else { text };
-        let text = saved_output_path(&text).and_then(self.builder.read_output).unwrap_or(text);
-        let outcome = call.outcome(session);
+        let read_output = |path: &str| self.state.output_reads.read(path, self.builder.read_output);
+        let text = saved_output_path(&text).and_then(read_output).unwrap_or(text);
+        let outcome = call_block.outcome(session);
         let text = if outcome.is_error() { untagged_error(&text).into_owned() } else { text };
-        let data = call.results.first().and_then(|at| session.entries()[at.entry_idx].tool_use_result());
+        let data = result.and_then(|at| at.record(session));
         let failed = outcome != ToolOutcome::Ok;
         let input = block.input();
         let cwd = session.entries()[call.entry_idx].cwd().or_else(|| self.builder.family.main.first_cwd());
         let cwd = cwd.as_deref().unwrap_or_default();
-        let kept = self.builder.read_output;
         let files: Vec<_> =
             content.into_iter().flat_map(|content| content.blocks()).filter_map(file_of).collect();
         let pictures = files.len();
@@ -38,7 +40,7 @@ impl<'f> TranscriptWriter<'f> {
             failed,
             n_images: pictures,
             cwd,
-            read_output: kept,
+            read_output: &read_output,
         };
         let mut summary = call_of.summary();
         if let Some(inside) = relative_to(&summary.subject, cwd) {
@@ -51,9 +53,11 @@ impl<'f> TranscriptWriter<'f> {
         }
         truncate_line(&mut summary.subject);
         truncate_line(&mut summary.gist);
-        let agents = if self.descends() {
+        let agents = if self.descends() && has_agents {
             let spawned = self.builder.family.spawned_by(self.agent, &call.id);
-            let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
+            // Agents may have started each other.
+            let unvisited = spawned.filter(|agent| !self.state.visited.borrow().contains(agent));
+            let mut agents: Vec<AgentView> = unvisited.map(|agent| self.agent(agent)).collect();
             agents.shrink_to_fit();
             fill_agent_names(&mut agents, &summary.card);
             // A sub-agent that has answered is finished, even if the log contains only its progress lines.
@@ -83,7 +87,7 @@ impl<'f> TranscriptWriter<'f> {
                 .running_since(call)
                 .zip(self.builder.live_at)
                 .map(|(start, now)| (now - start).max(0)),
-            duration: call.duration(session),
+            duration: result.and_then(|_| call.duration(session)),
             files,
             result: text,
             agents,
@@ -98,49 +102,10 @@ impl<'f> TranscriptWriter<'f> {
         if self.builder.live_at.is_none() || !call.results.is_empty() || !is_last_reply {
             return None;
         }
-        let is_open = session.turns().last().is_some_and(|turn| turn.is_open(session));
+        let is_open = || session.turns().last().is_some_and(|turn| turn.is_open(session));
+        let mut open_turns = self.state.open_turns.borrow_mut();
+        let is_open = *open_turns.entry(self.agent).or_insert_with(is_open);
         session.timestamp(call.entry_idx).filter(|_| is_open)
-    }
-
-    /// Returns the topic of a call whose input contains only an id: the task that it updates, or the agent
-    /// that it writes to.
-    pub(crate) fn topic(&self, call: &ToolCall) -> Option<String> {
-        let input = |key: &str| call.block(self.session())?.input()?.get(key)?.as_str();
-        match &*call.name {
-            "TaskUpdate" => self.task_name(call, &input("taskId")?),
-            "SendMessage" => self.agent_name(&input("to").or_else(|| input("recipient"))?),
-            _ => None,
-        }
-    }
-
-    /// Returns the number and name of a task, from the last preceding call that created it.
-    fn task_name(&self, call: &ToolCall, id: &str) -> Option<String> {
-        let session = self.session();
-        let calls = session.tool_calls();
-        let before = calls.partition_point(|other| other.entry_idx < call.entry_idx);
-        calls[CallIndex::FIRST..before].iter().rev().filter(|other| other.name == "TaskCreate").find_map(
-            |other| {
-                let result = session.entries()[other.results.first()?.entry_idx].tool_use_result()?;
-                let task = result.of::<TaskResult<'_>>()?.task()?;
-                (task.id()? == id).then(|| Some(format!("#{id} {}", task.subject()?)))?
-            },
-        )
-    }
-
-    /// Returns the description of an agent: its own, or that of the call that started it.
-    fn agent_name(&self, id: &str) -> Option<String> {
-        let said = |text: String| Some(text).filter(|text| !text.is_empty());
-        let known = self.builder.family.agents.iter().find(|agent| agent.id == id);
-        let known = known.and_then(|agent| said(agent.description.clone()?));
-        known.or_else(|| {
-            let session = self.session();
-            session.tool_calls().iter().filter(|call| starts_agents(&call.name)).find_map(|call| {
-                let result = session.entries()[call.results.first()?.entry_idx].tool_use_result()?;
-                let started = result.of::<AgentResult<'_>>()?.agent_id()?;
-                let input = call.block(session).filter(|_| started == id)?.input()?;
-                said(input.get("description")?.as_str()?.into_owned())
-            })
-        })
     }
 }
 
@@ -197,7 +162,7 @@ pub(crate) fn set_topic(subject: &mut String, card: &mut ToolCard, topic: &str) 
 /// Fills in missing types and descriptions of sub-agents from the card of their call.
 pub(crate) fn fill_agent_names(agents: &mut [AgentView], card: &ToolCard) {
     let ToolCard::Agent { agent_type, description, .. } = card else { return };
-    let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    let named = |text: &String| Some(limited(text).into_owned()).filter(|text| !text.is_empty());
     for agent in agents {
         agent.agent_type = agent.agent_type.take().or_else(|| named(agent_type));
         agent.description = agent.description.take().or_else(|| named(description));

@@ -22,9 +22,9 @@ pub(crate) fn notices(text: &str) -> Option<String> {
 
 /// Returns the text before the first notice or message, the block itself, and the text after it.
 fn next_block(text: &str) -> Option<(&str, &str, &str)> {
-    let names = ["task-notification", "agent-notification", "teammate-message"];
-    let starts = names.into_iter().filter_map(|name| Some((text.find(&format!("<{name}"))?, name)));
-    let (start, name) = starts.min()?;
+    const NAMES: [&str; 3] = ["task-notification", "agent-notification", "teammate-message"];
+    let name_at = |start: usize| NAMES.into_iter().find(|name| text[start + 1..].starts_with(name));
+    let (start, name) = text.match_indices('<').find_map(|(start, _)| Some((start, name_at(start)?)))?;
     let close = format!("</{name}>");
     // A truncated block extends to the end.
     let end = text[start..].find(&close).map_or(text.len(), |at| start + at + close.len());

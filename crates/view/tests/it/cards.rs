@@ -304,6 +304,23 @@ fn small_results_are_summarised() {
 }
 
 #[test]
+fn the_first_of_equal_questions_has_the_answer() {
+    let input = format!(r#"{{"questions":[{}]}}"#, vec![r#"{"question":"Which?"}"#; 64].join(","));
+    let answer = "A".repeat(3_000);
+    let results = [
+        format!(
+            r#""answered" {{"answers":{{"Which?":"{answer}"}},"annotations":{{"Which?":{{"notes":"{answer}B"}}}}}}"#
+        ),
+        format!(r#""User has answered your questions: \"Which?\"=\"{answer}\".""#),
+    ];
+    for result in results {
+        let shown = card("AskUserQuestion", &input, &result);
+        assert_eq!(shown.matches("Which?").count(), 65);
+        assert!(shown.len() < 16_000, "{}", shown.len());
+    }
+}
+
+#[test]
 fn very_many_questions_are_shown_as_input() {
     let asked = |questions: usize, options: usize| {
         let options = vec![r#"{"label":"A"}"#; options].join(",");

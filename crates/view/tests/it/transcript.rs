@@ -1,15 +1,25 @@
 //! Transcripts: the items of each kind of line.
 
+use std::cell::Cell;
+
 use threadline_entry::ToolPattern;
 use threadline_session::{Agent, AgentIndex, Session, SessionFamily, Spawn};
 use threadline_testkit::log;
 use threadline_view::{
-    DetailLevel, ItemBody, LineNotes, MarkdownRenderer, Transcript, TranscriptBuilder, TranscriptEnd,
-    TranscriptFilter, TranscriptPart, layout, markdown, outline, transcript,
+    CallView, DetailLevel, ItemBody, LineNotes, MarkdownRenderer, Transcript, TranscriptBuilder,
+    TranscriptEnd, TranscriptFilter, TranscriptItem, TranscriptPart, TurnView, layout, markdown, outline,
+    transcript,
 };
 
 fn of(notation: &str) -> Transcript {
     transcript(&SessionFamily::new(Session::from_bytes(&log(notation)), Vec::new()), &|_| None)
+}
+
+fn call_of(item: &TranscriptItem) -> Option<&CallView> {
+    match &item.body {
+        ItemBody::Call(call) => Some(call),
+        _ => None,
+    }
 }
 
 /// Renders every item in one line.
@@ -601,4 +611,84 @@ a1 <- u1  reply  m1 tool t1 Bash {"command":"make"} @2026-02-01T10:00:05Z
     // The session continued without the result.
     let lost = format!("{running}u2 <- a1 user \"again\"\na2 <- u2 reply m2 text \"Done.\"\n");
     assert_eq!(call_states(&lost, Some(now)), (state("no result", false), 0));
+}
+
+#[test]
+fn the_result_of_a_repeated_call_is_shown_once() {
+    let repeated = "tool t1 Bash {\"command\":\"ls\"}, ".repeat(20);
+    let shown = of(&format!(
+        "u1 user \"go\"\na1 <- u1 reply m1 [{}]\nr1 <- a1 result t1 \"loom.rs\"",
+        &repeated[..repeated.len() - 2]
+    ));
+    let calls: Vec<&CallView> = shown.turns[0].items.iter().filter_map(call_of).collect();
+    assert_eq!((calls.len(), calls.iter().filter(|call| call.result == "loom.rs").count()), (20, 1));
+}
+
+#[test]
+fn a_sub_agent_is_built_for_one_of_the_calls_with_its_id() {
+    let main = log(r#"
+u1        user   "go"
+a1 <- u1  reply  m1 [tool t1 Task {"prompt":"look"}, tool t1 Task {"prompt":"look"}]
+r1 <- a1  result t1 "done"
+a2 <- r1  reply  m2 tool t1 Task {"prompt":"look"}
+"#);
+    let agent = ("a".to_owned(), log("x1 user \"look\"\nx2 <- x1 reply m9 text \"Done.\""));
+    let shown = transcript(&SessionFamily::from_bytes(&main, [agent]), &|_| None);
+    let calls = shown.turns[0].items.iter().filter_map(call_of);
+    assert_eq!(calls.map(|call| call.agents.len()).collect::<Vec<_>>(), [0, 0, 1]);
+}
+
+#[test]
+fn a_file_with_output_is_read_for_few_of_the_results_that_name_it() {
+    let n_calls = 50;
+    let mut lines = "r0 user \"go\"\n".to_owned();
+    for i in 1..=n_calls {
+        let before = i - 1;
+        lines += &format!("a{i} <- r{before} reply m{i} tool t{i} Bash {{}}\n");
+        lines += &format!("r{i} <- a{i} result t{i} \"<persisted-output>\\nsaved to: /x/o.txt\"\n");
+    }
+    let family = SessionFamily::new(Session::from_bytes(&log(&lines)), Vec::new());
+    let n_read = Cell::new(0);
+    let read = |_: &str| {
+        n_read.set(n_read.get() + 1);
+        Some("warp".to_owned())
+    };
+    let shown = transcript(&family, &read);
+    let items = shown.turns.iter().flat_map(|turn| &turn.items);
+    let texts: Vec<&str> = items.filter_map(|item| Some(&*call_of(item)?.result)).collect();
+    assert_eq!((texts.len(), n_read.get()), (n_calls, 4));
+    assert_eq!(texts.iter().filter(|text| **text == "warp").count(), 4);
+    assert_eq!(texts[n_calls - 1], "<persisted-output>\nsaved to: /x/o.txt");
+}
+
+#[test]
+fn sub_agents_of_repeated_calls_are_built_once_at_any_depth() {
+    // Each level would double the levels below it.
+    let log_of = |i: usize| {
+        let call = format!("tool t{i} Task {{\"prompt\":\"{}\"}}", i + 1);
+        log(&format!("x1 user \"{i}\"\nx2 <- x1 reply m{i} [{call}, {call}]\nx3 <- x2 reply n{i} {call}\n"))
+    };
+    let n_agents = 60;
+    let agents = (1..=n_agents).map(|i| (format!("a{i:02}"), log_of(i)));
+    let family = SessionFamily::from_bytes(&log_of(0), agents);
+    let shown = transcript(&family, &|_| None);
+    let count = |turns: &[TurnView]| {
+        turns
+            .iter()
+            .flat_map(|turn| &turn.items)
+            .filter_map(call_of)
+            .map(|call| call.agents.len())
+            .sum::<usize>()
+    };
+    let (mut turns, mut depth) = (&shown.turns, 0);
+    while count(turns) == 1 {
+        depth += 1;
+        let mut calls = turns.iter().flat_map(|turn| &turn.items).filter_map(call_of);
+        turns = &calls.find_map(|call| call.agents.first()).unwrap().turns;
+    }
+    assert_eq!(depth, n_agents);
+    let notes = LineNotes::of(&family);
+    let findings = threadline_view::FindingSummary::default();
+    let layout = layout(TranscriptBuilder::new(&family), &notes, None, None, findings);
+    assert_eq!(layout.agents().count(), 1);
 }
