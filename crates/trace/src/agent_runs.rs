@@ -1,7 +1,8 @@
 //! Reads the logs of sub-agents and assigns each of their runs to a turn of the session.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use threadline_entry::lens::{FromJson, Moment};
 use threadline_entry::{AgentKind, Ending, Json, LineReader, Millis, Position, key, parse_line, walk};
@@ -14,23 +15,21 @@ use crate::turn_splitter::{LogOwner, TurnPart, TurnSplitter};
 /// The sub-agent logs that contain unsent lines.
 #[derive(Default)]
 pub(crate) struct UnsentAgentLogs {
-    unsent: Vec<UnsentAgentLog>,
+    /// By the time when the first unsent line was written.
+    unsent: BTreeMap<(Millis, PathBuf), UnsentAgentLog>,
 }
 
 /// The unsent part of a sub-agent's log.
-struct UnsentAgentLog {
-    file: AgentFile,
-    /// The byte offset of the first unsent line.
-    from: u64,
-    /// When that line was written.
-    first_at: Millis,
+enum UnsentAgentLog {
+    /// A log that was not split yet, with the byte offset of its first unsent line.
+    Whole(AgentFile, u64),
+    /// The runs that were not taken yet.
+    Runs(VecDeque<AgentRun>),
 }
 
 /// One run of a sub-agent: one turn of its log.
 pub(crate) struct AgentRun {
     pub(crate) agent: Agent,
-    /// The byte offset where the run begins.
-    from: u64,
     /// When the run began.
     start: Option<Millis>,
     /// The byte offset where the run ends.
@@ -40,7 +39,7 @@ pub(crate) struct AgentRun {
 }
 
 impl UnsentAgentLogs {
-    /// Selects the logs that are longer than the part already sent, without pending agents, sorted by time.
+    /// Selects the logs that are longer than the part already sent, without pending agents.
     pub(crate) fn new(files: Vec<AgentFile>, state: &ExportState) -> Self {
         let is_pending = |id: &str| state.pending.iter().any(|pending| pending.agent == id);
         let mut agents = Self::default();
@@ -51,7 +50,6 @@ impl UnsentAgentLogs {
                 agents.add(file, from);
             }
         }
-        agents.unsent.sort_by(|a, b| (a.first_at, &a.file.path).cmp(&(b.first_at, &b.file.path)));
         agents
     }
 
@@ -64,27 +62,29 @@ impl UnsentAgentLogs {
             first_timestamp(&file.path, from).ok().flatten()
         };
         if let Some(first_at) = first_at {
-            self.unsent.push(UnsentAgentLog { file, from, first_at });
+            self.unsent.insert((first_at, file.path.clone()), UnsentAgentLog::Whole(file, from));
         }
     }
 
     /// Removes and returns the runs that began before `until`; all of them if it is `None`.
     pub(crate) fn take(&mut self, until: Option<Millis>) -> io::Result<Vec<AgentRun>> {
         let began = |at: Millis| until.is_none_or(|until| at < until);
-        let mut runs = Vec::new();
-        let (now, later) = std::mem::take(&mut self.unsent).into_iter().partition(|log| began(log.first_at));
-        self.unsent = later;
-        for log in now {
-            let mut own = runs_of(&log.file, log.from)?;
-            let stay = own.iter().position(|run| !run.start.is_none_or(began)).unwrap_or(own.len());
-            if let Some(run) = own.get(stay) {
-                let (from, first_at) = (run.from, run.start.unwrap_or(0));
-                self.unsent.push(UnsentAgentLog { file: log.file.clone(), from, first_at });
+        let mut taken = Vec::new();
+        while let Some(first) = self.unsent.first_entry().filter(|first| began(first.key().0)) {
+            let ((_, path), log) = first.remove_entry();
+            let mut runs = match log {
+                UnsentAgentLog::Whole(file, from) => runs_of(&file, from)?.into(),
+                UnsentAgentLog::Runs(runs) => runs,
+            };
+            while let Some(run) = runs.pop_front_if(|run| run.start.is_none_or(began)) {
+                taken.push(run);
             }
-            own.truncate(stay);
-            runs.append(&mut own);
+            // The rest is kept, so that a log with a run in each turn is read once.
+            if let Some(start) = runs.front().and_then(|run| run.start) {
+                self.unsent.insert((start, path), UnsentAgentLog::Runs(runs));
+            }
         }
-        Ok(runs)
+        Ok(taken)
     }
 }
 
@@ -103,7 +103,6 @@ pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<AgentRun>> 
             continue;
         }
         runs.push(AgentRun {
-            from: piece.from.byte_offset,
             start: piece.start(),
             to: piece.to.byte_offset,
             is_complete: i < last || piece.is_complete(),
@@ -157,4 +156,40 @@ fn first_timestamp(path: &Path, from: u64) -> io::Result<Option<Millis>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes the log of a sub-agent with a prompt and a reply in each of `n` turns, ten seconds apart.
+    fn agent_log(dir: &Path, name: &str, n: usize) -> AgentFile {
+        let turn = |n: usize| {
+            let (at, above) = (n * 10, n - 1);
+            let parent = if n > 1 { format!("<- a{above} ") } else { String::new() };
+            format!(
+                "u{n} {parent}user \"go on\" sidechain @10:00:{at}\na{n} <- u{n} reply m{n} text \"done\" sidechain\n"
+            )
+        };
+        let path = dir.join(format!("agent-{name}.jsonl"));
+        let notation: String = (1..=n).map(turn).collect();
+        std::fs::write(&path, threadline_testkit::log(&notation)).unwrap();
+        AgentFile { id: name.to_owned(), path, kind: AgentKind::Task, run: None }
+    }
+
+    #[test]
+    fn a_log_with_several_runs_is_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (agent_log(dir.path(), "x1", 3), agent_log(dir.path(), "x2", 1));
+        let path = one.path.clone();
+        let mut logs = UnsentAgentLogs::new(vec![one, two], &ExportState::default());
+        let start: Millis = 1_767_261_600_000;
+        let ids = |runs: Vec<AgentRun>| runs.into_iter().map(|run| run.agent.id).collect::<Vec<_>>();
+        assert_eq!(ids(logs.take(Some(start)).unwrap()), [""; 0]);
+        assert_eq!(ids(logs.take(Some(start + 15_000)).unwrap()), ["x1", "x2"]);
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(ids(logs.take(Some(start + 25_000)).unwrap()), ["x1"]);
+        assert_eq!(ids(logs.take(None).unwrap()), ["x1"]);
+        assert_eq!(ids(logs.take(None).unwrap()), [""; 0]);
+    }
 }

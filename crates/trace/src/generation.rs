@@ -132,14 +132,14 @@ impl<'s> Generation<'s> {
         said
     }
 
-    /// Returns its span and one span for each advisor model called on the way.
-    pub(crate) fn spans(
+    /// Returns its span.
+    pub(crate) fn span(
         &self,
         builder: &SpanBuilder<'_, '_>,
         id: SpanId,
         said: &ReplyContent<'_>,
         (input, calls): (Option<&str>, usize),
-    ) -> Vec<TraceSpan> {
+    ) -> TraceSpan {
         let shape = builder.shape;
         let model = self.reply.model.as_deref().unwrap_or("unknown").to_owned();
         let mut span = builder.span(SpanKind::Generation, id, model.clone(), (self.start, self.end));
@@ -168,8 +168,7 @@ impl<'s> Generation<'s> {
             self.reply.entries.iter().filter_map(|&idx| self.session.entries()[idx].lens::<Assistant<'_>>())
         };
         span.set_some(name::META_REQUEST, lines().find_map(|line| line.request_id()).as_deref());
-        let mut spans = vec![span];
-        let Some(reading) = &self.reading else { return spans };
+        let Some(reading) = &self.reading else { return span };
         let cost = reading.cost(shape.book);
         let (tokens, cost) = match self.sent_tokens {
             Some(known) => {
@@ -178,20 +177,30 @@ impl<'s> Generation<'s> {
             }
             None => (reading.tokens, cost),
         };
-        set_usage(&mut spans[0], tokens, cost);
-        self.set_parameters(&mut spans[0], reading);
+        set_usage(&mut span, tokens, cost);
+        self.set_parameters(&mut span, reading);
         let thought =
             self.reply.usage(self.session).and_then(|usage| usage.output_tokens_details()?.thinking_tokens());
-        spans[0].set_some(name::REASONING, thought);
-        for (n, (model, tokens)) in reading.advisors.iter().enumerate() {
-            let own = spans[0].trace.span(&["advice", &self.key, &n.to_string()]);
-            let mut span = builder.span(SpanKind::Generation, own, model.to_string(), (self.start, self.end));
-            span.parent = Some(id);
-            set_model(&mut span, model);
-            set_usage(&mut span, *tokens, reading.advisor_cost(n, shape.book));
-            spans.push(span);
-        }
-        spans
+        span.set_some(name::REASONING, thought);
+        span
+    }
+
+    /// Returns the span of the advisor model called as number `n` on the way to the reply; `None` if there
+    /// were fewer. The reply has the span `parent`.
+    pub(crate) fn advisor_span(
+        &self,
+        builder: &SpanBuilder<'_, '_>,
+        parent: SpanId,
+        n: usize,
+    ) -> Option<TraceSpan> {
+        let reading = self.reading.as_ref()?;
+        let (model, tokens) = reading.advisors.get(n)?;
+        let id = builder.home.trace.span(&["advice", &self.key, &n.to_string()]);
+        let mut span = builder.span(SpanKind::Generation, id, model.to_string(), (self.start, self.end));
+        span.parent = Some(parent);
+        set_model(&mut span, model);
+        set_usage(&mut span, *tokens, reading.advisor_cost(n, builder.shape.book));
+        Some(span)
     }
 
     /// Sets the model parameters; receivers use them to price fast mode.

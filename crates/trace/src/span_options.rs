@@ -322,23 +322,24 @@ pub(crate) fn content_text(content: Blocks<'_>) -> Cow<'_, str> {
     if content.json().kind() == JsonKind::String {
         return content.text();
     }
-    let mut parts: Vec<Cow<'_, str>> = Vec::new();
-    for block in content.blocks() {
+    let mut parts = content.blocks().filter_map(|block| {
         if block.is(value::TEXT) {
-            parts.extend(block.text());
-        } else if block.is("tool_reference") {
-            parts.extend(block.tool_name());
-        } else {
-            let kind = block.kind().unwrap_or_default();
-            let data = block.source().and_then(|source| source.data()).map(|data| data.len() / 4 * 3);
-            let size = data.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
-            parts.push(format!("[{kind}{size}]").into());
+            return block.text();
         }
-    }
-    match parts.len() {
-        1 => parts.remove(0),
-        _ => parts.join("\n").into(),
-    }
+        if block.is("tool_reference") {
+            return block.tool_name();
+        }
+        let kind = block.kind().unwrap_or_default();
+        let data = block.source().and_then(|source| source.data()).map(|data| data.len() / 4 * 3);
+        let size = data.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
+        Some(format!("[{kind}{size}]").into())
+    });
+    let Some(first) = parts.next() else { return Cow::default() };
+    let Some(second) = parts.next() else { return first };
+    // There may be very many short parts, so they are not kept.
+    let mut text = format!("{first}\n{second}");
+    parts.for_each(|part| text.extend(["\n", &*part]));
+    text.into()
 }
 
 /// Whether a JSON value contains more values than this.

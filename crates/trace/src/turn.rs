@@ -137,7 +137,7 @@ struct WalkResult {
 }
 
 pub(crate) struct SpanBuilder<'a, 'b> {
-    home: &'a TurnSpanParent,
+    pub(crate) home: &'a TurnSpanParent,
     trace_name: String,
     pub(crate) shape: &'a SpanOptions<'b>,
     sent: &'a mut SentReplies,
@@ -155,7 +155,13 @@ pub(crate) struct SpanBuilder<'a, 'b> {
     replies_with_span: FxHashSet<String>,
     /// The ids of sub-agent spans.
     agent_span_ids: FxHashSet<SpanId>,
+    /// The number of sub-agents whose logs are being walked, each started by a call of the one before.
+    depth: usize,
 }
+
+/// Sub-agents below this many others have no span below that of their call, but below the turn: each level
+/// takes part of the stack.
+const MAX_DEPTH: usize = 100;
 
 impl<'a, 'b> SpanBuilder<'a, 'b> {
     fn new(
@@ -179,6 +185,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
             agents_with_span: placed,
             replies_with_span: replies,
             agent_span_ids: agents,
+            depth: 0,
         }
     }
 
@@ -401,12 +408,14 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         }
         walked.error = None;
         let id = self.home.trace.span(&["reply", &key]);
-        let mut spans = generation.spans(self, id, &said, (input.take(), calls.len()));
-        for span in &mut spans {
-            span.parent = span.parent.or(Some(parent));
-        }
-        for span in spans {
+        let mut span = generation.span(self, id, &said, (input.take(), calls.len()));
+        span.parent = Some(parent);
+        self.insert(self.len(), span);
+        // A reply may have very many, so each is made when the one before may have been emitted.
+        let mut n = 0;
+        while let Some(span) = generation.advisor_span(self, id, n) {
             self.insert(self.len(), span);
+            n += 1;
         }
         text
     }
@@ -424,6 +433,9 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         let parent = self.home.trace.span(&["reply", &key]);
         let span = self.tool(session, call, id, parent);
         self.insert(self.len(), span);
+        if self.depth >= MAX_DEPTH {
+            return;
+        }
         for agent in family.spawned_by(owner, &call.id).collect::<Vec<_>>() {
             self.agent(family, agent, id);
         }
@@ -481,7 +493,9 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         let input = prompt_text(&session.entries()[first], self.shape)
             .filter(|_| session.entries()[first].kind() == Kind::User);
         let at = self.len();
+        self.depth += 1;
         let walked = self.walk(family, Some(agent), id, start, input.as_deref());
+        self.depth -= 1;
         let asked = || requested_agent_type(family, found);
         let called = found
             .agent_type

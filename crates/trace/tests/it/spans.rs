@@ -228,6 +228,21 @@ session.id: s1
 }
 
 #[test]
+fn advisor_models_have_spans_below_the_reply() {
+    let advice =
+        r#"{"type":"advisor_message","model":"claude-haiku-4-5","input_tokens":2,"output_tokens":3}"#;
+    let log = format!(
+        "u1 user \"go\"\na1 <- u1 reply msg_1 text \"done\" usage={{\"input_tokens\":1,\"output_tokens\":9,\"iterations\":[{advice},{advice}]}} model=claude-opus-5\n"
+    );
+    assert_snapshot!(tree(&spans(&log)), @r#"
+turn Turn 1 0..1 < {"role":"user","content":"go"} > {"role":"assistant","content":"done"}
+  generation claude-opus-5 0..1 1/9 < {"role":"user","content":"go"} > {"role":"assistant","content":"done"}
+    generation claude-haiku-4-5 0..1 2/3
+    generation claude-haiku-4-5 0..1 2/3
+"#);
+}
+
+#[test]
 fn fast_mode_is_a_parameter_of_the_model() {
     let log =
         "u1 user \"hi\"\na1 <- u1 reply msg_1 text \"ho\" usage={\"input_tokens\":1,\"speed\":\"fast\"}";
@@ -321,6 +336,20 @@ turn Turn 1 0..13 < {"role":"user","content":"go"} > {"role":"assistant","conten
   agent Explore 5..6 < {"role":"user","content":"sum up"} > {"role":"assistant","content":"summary"}
     generation claude-opus-4-8 5..6 0/0 < {"role":"user","content":"sum up"} > {"role":"assistant","content":"summary"}
 "#);
+}
+
+#[test]
+fn the_spans_of_very_deeply_nested_sub_agents_are_below_the_turn() {
+    let calls =
+        |n: usize, of: &str| format!("s{n} user \"{of}\"\nq{n} <- s{n} reply m{n} tool t{n} Task {{}}");
+    let agents =
+        (1..4000).map(|n| agent(&format!("a{n}"), Some(&format!("t{}", n - 1)), &calls(n, "deeper")));
+    let book = PriceBook::embedded();
+    let spans = spans_with(&calls(0, "go"), agents.collect(), &shape(&book));
+    let agents: Vec<_> = spans.iter().filter(|span| span.kind == SpanKind::Agent).collect();
+    assert_eq!(agents.len(), 3999);
+    let root = spans.iter().find(|span| span.kind == SpanKind::Turn).unwrap().id;
+    assert_eq!(agents.iter().filter(|agent| agent.parent == Some(root)).count(), 3999 / 100);
 }
 
 #[test]
