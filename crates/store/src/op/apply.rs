@@ -90,7 +90,7 @@ impl Operations {
         let result = self.stage(&mut receipt, steps, &executor).and_then(|()| {
             self.set_state(&mut receipt, OperationState::Applying)?;
             self.switch_to(&mut receipt, Version::After, true, &mut executor)?;
-            // A file that another operation has changed to the same content keeps its staged copy until here.
+            // A file whose new content is the old one keeps its staged copy until here.
             executor.clear_staged(&receipt, false)?;
             executor.set_times(&receipt, Version::After)?;
             self.set_state(&mut receipt, OperationState::Done)
@@ -188,6 +188,12 @@ impl Operations {
         for i in order {
             let file = &receipt.files[i];
             match executor.status(i, file, to, is_first)? {
+                // Another operation has made the same change: an undo of both could not restore the file.
+                Status::AlreadyThere
+                    if is_first && file.before() != file.after() && file.after().is_some() =>
+                {
+                    return Err(changed(file.current_path(to), "another program has changed it"));
+                }
                 Status::AlreadyThere => {}
                 Status::Ready => {
                     executor.change(i, file, to, is_first)?;

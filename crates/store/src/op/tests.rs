@@ -341,16 +341,20 @@ fn a_program_that_keeps_a_file_open_writes_into_a_receipt() {
 }
 
 #[test]
-fn a_change_that_another_operation_has_made_leaves_no_private_files() {
+fn a_change_that_another_operation_has_made_fails_and_leaves_no_private_files() {
     let world = World::new();
     let (log, file) = (world.put("home/s.jsonl", "old\n"), world.put("home/s.txt", "old\n"));
-    for id in ["a", "b"] {
-        // Both were planned before either was applied.
+    // Both were planned before either was applied.
+    let apply = |id: &str| {
         let steps = vec![replace(log.clone(), "old\n", "new\n"), replace(file.clone(), "old\n", "new\n")];
-        world.operations.apply(operation(id), steps).unwrap();
-    }
+        world.operations.apply(operation(id), steps)
+    };
+    let done = apply("a").unwrap();
+    assert!(matches!(apply("b"), Err(OpError::NotDone { reverted: 0, .. })));
     let names: Vec<String> = world.files().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["home/s.jsonl", "home/s.txt"]);
+    world.operations.undo(&done, false).unwrap();
+    assert_eq!((world.read("home/s.jsonl"), world.read("home/s.txt")), ("old\n".into(), "old\n".into()));
 }
 
 #[test]
