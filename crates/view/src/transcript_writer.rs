@@ -94,6 +94,8 @@ pub(crate) struct TranscriptWriter<'f> {
 pub(crate) struct WriterState {
     /// The agents that were already built.
     visited: RefCell<FxHashSet<AgentIndex>>,
+    /// The agents that are being built, each inside of the one before.
+    open_agents: RefCell<Vec<AgentIndex>>,
     topics: TopicLookup,
     output_reads: OutputReads,
     /// Whether the last turn of a session is open, for those of which it was asked.
@@ -406,7 +408,9 @@ impl<'f> TranscriptWriter<'f> {
 
     pub(crate) fn agent(&self, idx: AgentIndex) -> AgentView {
         let below = self.for_agent(idx);
+        self.state.open_agents.borrow_mut().push(idx);
         let mut turns = below.turns_of(&below.thread());
+        self.state.open_agents.borrow_mut().pop();
         // Most sub-agents have one turn, and a log may have very many of them.
         turns.shrink_to_fit();
         let mut view = below.agent_without_turns(idx);

@@ -2,7 +2,7 @@
 
 use threadline_entry::Millis;
 use threadline_entry::lens::{Block, Content, Lens};
-use threadline_session::{EntryIndex, ToolCall, ToolOutcome};
+use threadline_session::{AgentIndex, EntryIndex, ToolCall, ToolOutcome};
 
 use super::line::file_of;
 use super::topic::limited;
@@ -56,8 +56,9 @@ impl<'f> TranscriptWriter<'f> {
         let agents = if self.descends() && has_agents {
             let spawned = self.builder.family.spawned_by(self.agent, &call.id);
             // Agents may have started each other.
-            let unvisited = spawned.filter(|agent| !self.state.visited.borrow().contains(agent));
-            let mut agents: Vec<AgentView> = unvisited.map(|agent| self.agent(agent)).collect();
+            let is_inside = |agent: &AgentIndex| self.state.open_agents.borrow().contains(agent);
+            let spawned = spawned.filter(|agent| !is_inside(agent));
+            let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
             agents.shrink_to_fit();
             fill_agent_names(&mut agents, &summary.card);
             // A sub-agent that has answered is finished, even if the log contains only its progress lines.

@@ -6,7 +6,7 @@ use threadline_entry::ToolPattern;
 use threadline_session::{Agent, AgentIndex, Session, SessionFamily, Spawn};
 use threadline_testkit::log;
 use threadline_view::{
-    CallView, DetailLevel, ItemBody, LineNotes, MarkdownRenderer, Transcript, TranscriptBuilder,
+    AgentView, CallView, DetailLevel, ItemBody, LineNotes, MarkdownRenderer, Transcript, TranscriptBuilder,
     TranscriptEnd, TranscriptFilter, TranscriptItem, TranscriptPart, TurnView, layout, markdown, outline,
     transcript,
 };
@@ -691,4 +691,35 @@ fn sub_agents_of_repeated_calls_are_built_once_at_any_depth() {
     let findings = threadline_view::FindingSummary::default();
     let layout = layout(TranscriptBuilder::new(&family), &notes, None, None, findings);
     assert_eq!(layout.agents().count(), 1);
+}
+
+#[test]
+fn sub_agents_that_started_each_other_are_built_once_inside_of_each_other() {
+    let log_of = |call: &str, prompt: &str| {
+        Session::from_bytes(&log(&format!(
+            "x1 user \"{prompt}\"\nx2 <- x1 reply m{call} tool {call} Task {{\"prompt\":\"x\"}}"
+        )))
+    };
+    let agent = |id: &str, session: Session, started_by: &str| Agent {
+        session,
+        spawn: Some(Spawn { agent: None, tool_use_id: started_by.to_owned() }),
+        ..Agent::bare(id.to_owned())
+    };
+    let agents = vec![agent("a", log_of("t1", "a"), "t2"), agent("b", log_of("t2", "b"), "t1")];
+    let shown =
+        transcript(&SessionFamily::new(Session::from_bytes(&log("u1 user \"go\"")), agents), &|_| None);
+    let depth = |agent: &AgentView| {
+        let mut depth = 1;
+        let inside = |agent: &AgentView| {
+            let items = agent.turns.iter().flat_map(|turn| &turn.items);
+            items.filter_map(call_of).find_map(|call| call.agents.first().cloned())
+        };
+        let mut next = inside(agent);
+        while let Some(found) = next {
+            depth += 1;
+            next = inside(&found);
+        }
+        depth
+    };
+    assert_eq!(shown.end.agents.iter().map(depth).collect::<Vec<_>>(), [2]);
 }
