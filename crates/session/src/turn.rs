@@ -376,6 +376,9 @@ pub(crate) fn belongs_to_next_turn(entry: &Entry, input: Option<InputKind>) -> b
     hook.is_some_and(|event| event == "SessionStart")
 }
 
+/// The maximum number of calls of a reply that are examined: a reply may be the last one of very many turns.
+const MAX_EXAMINED_CALLS: usize = 64;
+
 impl Turn {
     /// Returns the replies of the turn, each once, in order.
     pub fn replies(&self, session: &Session) -> Vec<ReplyIndex> {
@@ -444,9 +447,10 @@ impl Turn {
         let Some(last) = self.replies(session).pop() else {
             return self.prompt.is_some();
         };
-        // After a result, the model replies again. A denied or interrupted call ends the turn.
-        let lines = self.entries.iter().filter(|&&idx| session.reply_of(idx) == Some(last));
-        lines.flat_map(|&idx| session.calls_on(idx)).map(|call| &session.tool_calls()[call]).any(|call| {
+        // After a result, the model replies again. A denied or interrupted call ends the turn. The calls may be
+        // on lines of a later turn, if a prompt was typed before them.
+        let calls = session.replies()[last].calls.iter().take(MAX_EXAMINED_CALLS);
+        calls.map(|&call| &session.tool_calls()[call]).any(|call| {
             matches!(call.outcome(session), ToolOutcome::Missing | ToolOutcome::Ok | ToolOutcome::Error)
         })
     }
