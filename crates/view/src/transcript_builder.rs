@@ -29,7 +29,7 @@ const MAX_OUTPUT_READS: u8 = 4;
 pub struct OutputReads(RefCell<FxHashMap<Box<str>, u8>>);
 
 impl OutputReads {
-    /// Reads a file, unless it was read [`MAX_OUTPUT_READS`] times before.
+    /// Reads a file, unless it was read four times before.
     pub fn read(&self, path: &str, reader: impl FnOnce(&str) -> Option<String>) -> Option<String> {
         // Only the name of the file counts, see `OutputReader`.
         let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
