@@ -124,8 +124,8 @@ impl IdRenamer {
         });
     }
 
-    /// Returns the new value of an id, if it changes. An item of a list may be one of very many short texts, so
-    /// it is an id only if it has the length of one, or is known.
+    /// Returns the new value of an id, if it changes. An item of a list may be one of very many short texts,
+    /// so it is an id only if it has the length of one, or is known.
     fn id(&self, plan: &EditPlan<'_>, key: &str, id: &str, is_item: bool) -> Option<String> {
         if id.len() > UUID_LENGTH || id.is_empty() {
             return None;

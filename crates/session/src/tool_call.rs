@@ -217,7 +217,8 @@ fn is_refused(entry: &Entry, block: Block<'_>) -> bool {
 /// The maximum number of blocks before the first result of a line that has a record.
 const MAX_BLOCKS_BEFORE_RESULT: usize = 64;
 
-/// Returns the `toolUseResult` of a line, if the block is its first result, as [`ResultPosition::record`] does.
+/// Returns the `toolUseResult` of a line, if the block is its first result, as [`ResultPosition::record`]
+/// does.
 fn record_of<'e>(entry: &'e Entry, block: Block<'e>) -> Option<ToolUseResult<'e>> {
     let record = entry.tool_use_result()?;
     let mut blocks = entry.message()?.blocks().take(MAX_BLOCKS_BEFORE_RESULT);

@@ -447,8 +447,8 @@ impl Turn {
         let Some(last) = self.replies(session).pop() else {
             return self.prompt.is_some();
         };
-        // After a result, the model replies again. A denied or interrupted call ends the turn. The calls may be
-        // on lines of a later turn, if a prompt was typed before them.
+        // After a result, the model replies again. A denied or interrupted call ends the turn. The calls may
+        // be on lines of a later turn, if a prompt was typed before them.
         let calls = session.replies()[last].calls.iter().take(MAX_EXAMINED_CALLS);
         calls.map(|&call| &session.tool_calls()[call]).any(|call| {
             matches!(call.outcome(session), ToolOutcome::Missing | ToolOutcome::Ok | ToolOutcome::Error)

@@ -10,7 +10,8 @@ use crate::text::TermText;
 
 /// Longer code is not highlighted, because that is slow.
 const MAX_CODE_BYTES: usize = 32 << 10;
-/// Code with a longer line is not highlighted, because the time of some syntaxes grows with its square or cube.
+/// Code with a longer line is not highlighted, because the time of some syntaxes grows with its square or
+/// cube.
 const MAX_LINE_BYTES: usize = 200;
 
 fn syntaxes() -> &'static SyntaxSet {

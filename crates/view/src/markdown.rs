@@ -400,7 +400,7 @@ impl MarkdownWriter {
     }
 }
 
-/// Fenced blocks deeper in nested sub-agents are indented like those of this depth. Three levels deep is rare.
+/// Fenced blocks deeper in nested sub-agents are indented like those of this depth. Three levels are rare.
 const MAX_FENCE_DEPTH: usize = 40;
 
 /// A text with more backticks in a row is fenced with tildes.

@@ -16,8 +16,8 @@ use crate::transcript_writer::{TranscriptWriter, WriterState};
 
 /// Reads output that Claude Code saved to a separate file, given the path in the log.
 ///
-/// The path may be one of another machine, so only its file name matters. Returns `None` if the file cannot be
-/// read.
+/// The path may be one of another machine, so only its file name matters. Returns `None` if the file cannot
+/// be read.
 pub type OutputReader<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The maximum number of times that a file with output is read: for the text and the card of a call, of a

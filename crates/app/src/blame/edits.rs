@@ -220,7 +220,7 @@ fn is_in_log(finders: &[EditFinder], path: &Path, buffer: &mut Vec<u8>) -> std::
     found
 }
 
-/// Whether the texts of the file are needed, to replay the edits.
+/// Whether the texts of the file are needed to replay the edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EditTexts {
     Keep,

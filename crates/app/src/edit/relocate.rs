@@ -26,8 +26,8 @@ impl EditSession {
     /// # Errors
     ///
     /// [`EditError::NotInHome`], [`EditError::NoWorkingDirectory`], [`EditError::NoSuchDirectory`],
-    /// [`EditError::TargetExists`], [`EditError::AlreadyIn`], [`EditError::NotWrittenIn`], and errors of reading
-    /// side files.
+    /// [`EditError::TargetExists`], [`EditError::AlreadyIn`], [`EditError::NotWrittenIn`], and errors of
+    /// reading side files.
     pub fn move_to(&self, options: &MoveOptions) -> Result<PlannedEdit<'_>, EditError> {
         let Some(home) = &self.file.home else {
             return Err(EditError::NotInHome { path: self.file.path.clone() });
