@@ -1,5 +1,7 @@
 //! File system access for all writing operations, as a trait so that tests can make any call fail.
 
+use std::collections::HashSet;
+use std::error::Error;
 use std::fmt;
 use std::fs::{File, Metadata, Permissions};
 use std::io;
@@ -10,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use fs_err::OpenOptions;
 
+use crate::identity::FileId;
 use crate::regular_file::open_file;
 
 /// Read access to a new file.
@@ -28,9 +31,7 @@ pub enum Visibility {
 pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
     /// Opens a regular file for reading.
     fn open(&self, path: &Path) -> io::Result<File> {
-        open_file(path).map_err(|error| {
-            io::Error::new(error.kind(), format!("failed to open file `{}`: {error}", path.display()))
-        })
+        open_file(path).map_err(|error| describe(error, format!("failed to open file `{}`", path.display())))
     }
 
     /// Opens an existing file for reading and appending.
@@ -54,8 +55,8 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize>;
     /// Truncates a file that no other program uses, or removes a partial write on a full disk.
     fn truncate(&self, file: &File, length: u64) -> io::Result<()>;
-    /// Flushes a file's content to disk.
-    fn sync(&self, file: &File) -> io::Result<()>;
+    /// Flushes the content of the file at `path` to disk. The error names the path.
+    fn sync(&self, file: &File, path: &Path) -> io::Result<()>;
     /// Flushes the entries of a directory to disk.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
     /// Renames a file, replacing an existing one.
@@ -83,11 +84,44 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
     /// Calls `is_ready` until it returns `true`, for a short time. Returns whether it did.
     fn wait_until(&self, is_ready: &mut dyn FnMut() -> io::Result<bool>) -> io::Result<bool>;
 
-    /// Whether another process has the file with this metadata open for writing, as far as this can be
-    /// determined.
-    fn is_written_elsewhere(&self, _: &Metadata) -> bool {
-        false
+    /// Returns which of the files with this metadata another process has open for writing, as far as this can
+    /// be determined. Examines every process once, for any number of files.
+    fn written_elsewhere(&self, _: &[Metadata]) -> HashSet<FileId> {
+        HashSet::new()
     }
+
+    /// Whether another process has the file with this metadata open for writing.
+    fn is_written_elsewhere(&self, file: &Metadata) -> bool {
+        !self.written_elsewhere(std::slice::from_ref(file)).is_empty()
+    }
+}
+
+/// An error of the system with a message that names the files.
+#[derive(Debug)]
+struct DescribedError {
+    message: String,
+    source: io::Error,
+}
+
+impl fmt::Display for DescribedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.message, self.source)
+    }
+}
+
+impl Error for DescribedError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// Puts a message before an error of the system, which stays its cause.
+pub(crate) fn describe(source: io::Error, message: String) -> io::Error {
+    io::Error::new(source.kind(), DescribedError { message, source })
+}
+
+fn flush_error(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| describe(error, format!("failed to flush `{}` to disk", path.display()))
 }
 
 /// How long to wait for another program that may have crashed.
@@ -173,13 +207,13 @@ impl FileSystem for RealFileSystem {
         file.set_len(length)
     }
 
-    fn sync(&self, file: &File) -> io::Result<()> {
-        file.sync_all()
+    fn sync(&self, file: &File, path: &Path) -> io::Result<()> {
+        file.sync_all().map_err(flush_error(path))
     }
 
     #[cfg(unix)]
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        fs_err::File::open(folder)?.sync_all()
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(flush_error(folder))
     }
 
     #[cfg(not(unix))]
@@ -195,10 +229,7 @@ impl FileSystem for RealFileSystem {
         // `tempfile` implements this with the atomic call of each operating system.
         let from = tempfile::TempPath::try_from_path(from)?;
         from.persist_noclobber(to).map_err(|failed| {
-            let error = io::Error::new(
-                failed.error.kind(),
-                format!("failed to create `{}`: {}", to.display(), failed.error),
-            );
+            let error = describe(failed.error, format!("failed to create `{}`", to.display()));
             // The file keeps its name; dropping the guard would remove it.
             let _ = failed.path.keep();
             error
@@ -213,9 +244,8 @@ impl FileSystem for RealFileSystem {
             // The file system or the kernel does not support it.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
             exchanged => exchanged.map_err(|error| {
-                let error = io::Error::from(error);
-                let message = format!("failed to exchange `{}` with `{}`: {error}", a.display(), b.display());
-                io::Error::new(error.kind(), message)
+                let message = format!("failed to exchange `{}` with `{}`", a.display(), b.display());
+                describe(error.into(), message)
             }),
         }
     }
@@ -252,9 +282,9 @@ impl FileSystem for RealFileSystem {
         }
         #[cfg(not(unix))]
         let _ = visibility;
-        builder.create(path).map_err(|error| {
-            io::Error::new(error.kind(), format!("failed to create `{}`: {error}", path.display()))
-        })
+        builder
+            .create(path)
+            .map_err(|error| describe(error, format!("failed to create `{}`", path.display())))
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
@@ -268,10 +298,8 @@ impl FileSystem for RealFileSystem {
     fn set_modified(&self, path: &Path, time: SystemTime) -> io::Result<()> {
         // On Unix the owner may set the time of a file that is read-only; elsewhere that needs write access.
         let file = OpenOptions::new().read(cfg!(unix)).append(!cfg!(unix)).open(path)?.into_parts().0;
-        file.set_modified(time).map_err(|error| {
-            let message = format!("failed to set the time of `{}`: {error}", path.display());
-            io::Error::new(error.kind(), message)
-        })
+        file.set_modified(time)
+            .map_err(|error| describe(error, format!("failed to set the time of `{}`", path.display())))
     }
 
     fn pause(&self, time: Duration) {
@@ -293,25 +321,38 @@ impl FileSystem for RealFileSystem {
     }
 
     #[cfg(target_os = "linux")]
-    fn is_written_elsewhere(&self, file: &Metadata) -> bool {
+    fn written_elsewhere(&self, files: &[Metadata]) -> HashSet<FileId> {
+        use std::collections::HashMap;
         use std::os::unix::fs::MetadataExt;
+        let mut found = HashSet::new();
+        let wanted: HashMap<(u64, u64), FileId> =
+            files.iter().map(|file| ((file.dev(), file.ino()), FileId::of(file))).collect();
+        if wanted.is_empty() {
+            return found;
+        }
         let own = std::process::id().to_string();
         let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
         let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit()) && name != own;
-        entries(Path::new("/proc"))
+        let processes = entries(Path::new("/proc"))
             .filter(|entry| entry.file_name().to_str().is_some_and(is_process))
-            .flat_map(|process| entries(&process.path().join("fd")).map(move |open| (process.path(), open)))
-            .any(|(process, open)| {
-                let is_it = std::fs::metadata(open.path())
-                    .is_ok_and(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()));
-                is_it && {
-                    let info = std::fs::read_to_string(process.join("fdinfo").join(open.file_name()));
-                    let info = info.unwrap_or_default();
-                    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-                    // The last octal digit contains the access mode: 0 means read-only.
-                    flags.is_some_and(|flags| !flags.trim().ends_with(['0', '4']))
+            .map(|entry| entry.path());
+        for process in processes {
+            for open in entries(&process.join("fd")) {
+                let Ok(metadata) = std::fs::metadata(open.path()) else { continue };
+                let Some(id) = wanted.get(&(metadata.dev(), metadata.ino())) else { continue };
+                let info = std::fs::read_to_string(process.join("fdinfo").join(open.file_name()));
+                let info = info.unwrap_or_default();
+                let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+                // The last octal digit contains the access mode: 0 means read-only.
+                if flags.is_some_and(|flags| !flags.trim().ends_with(['0', '4'])) {
+                    found.insert(*id);
+                    if found.len() == wanted.len() {
+                        return found;
+                    }
                 }
-            })
+            }
+        }
+        found
     }
 }
 
@@ -347,6 +388,16 @@ mod tests {
         RealFileSystem.truncate(&file, 4).unwrap();
         write_all(&RealFileSystem, &mut other, b"!").unwrap();
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "onet!");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_error_of_a_flush_names_the_file_and_keeps_its_cause() {
+        let device = File::open("/dev/null").unwrap();
+        let error = RealFileSystem.sync(&device, Path::new("/some/log")).unwrap_err();
+        assert!(error.to_string().starts_with("failed to flush `/some/log` to disk: "), "{error}");
+        let cause = error.get_ref().and_then(|error| error.source()).unwrap();
+        assert!(cause.downcast_ref::<io::Error>().unwrap().raw_os_error().is_some());
     }
 
     #[test]

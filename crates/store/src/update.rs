@@ -96,7 +96,7 @@ fn write(fs: &dyn FileSystem, path: &Path, before: Option<&[u8]>, content: &[u8]
         {
             fs.set_permissions(&file, metadata.permissions())?;
         }
-        fs.sync(&file)?;
+        fs.sync(&file, &new)?;
         match before {
             None => match fs.rename_new(&new, path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),

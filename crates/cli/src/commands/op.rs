@@ -307,6 +307,9 @@ fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<CommandOutc
     for file in &reversal.skipped {
         cx.ui.warn(&format!("skipped {}: {}", visible(&file.path.to_string_lossy()), file.what));
     }
+    if !reversal.skipped.is_empty() {
+        cx.ui.note(&format!("`threadline op show {}` shows where the previous files are kept", receipt.id));
+    }
     Ok(if reversal.skipped.is_empty() { CommandOutcome::Done } else { CommandOutcome::Partial })
 }
 

@@ -101,7 +101,7 @@ impl Executor<'_> {
                 if let Some(range) = failed.left {
                     self.partial.insert(i, range);
                 }
-                return Err(cannot_write(&file.path, &failed.error).into());
+                return Err(cannot_write(&file.path, failed.error).into());
             }
         };
         if is_inside_line(&mut log, appended.byte_offset)? {
@@ -160,7 +160,7 @@ impl Executor<'_> {
             self.append_rest(&mut old, end, &mut new, Extent::WholeLines)?
         };
         self.fs.set_permissions(&new, old.metadata()?.permissions())?;
-        self.fs.sync(&new)?;
+        self.fs.sync(&new, &staged)?;
         self.swap(i, Slot::Version(Version::After), &old, None, &staged, &file.path, offset)?;
         self.partial.remove(&i);
         Ok(())

@@ -155,9 +155,10 @@ impl Operations {
                 }
                 StepAction::Append { lines, .. } => {
                     let lines = crate::append::join(lines)?;
-                    let mut kept = self.fs.create_new(&executor.lines_path(i), Visibility::Private)?;
+                    let path = executor.lines_path(i);
+                    let mut kept = self.fs.create_new(&path, Visibility::Private)?;
                     write_all(&*self.fs, &mut kept, &lines)?;
-                    self.fs.sync(&kept)?;
+                    self.fs.sync(&kept, &path)?;
                     // A log that is read-only is reported before the receipt says that files are changed. An
                     // undo creates a private file in the log's folder: a folder where that is impossible is
                     // reported now, too.
@@ -250,7 +251,7 @@ impl Operations {
             return Err(OpError::Changed { files: skipped });
         }
         executor.set_times(receipt, Version::Before)?;
-        if executor.has_open_backup(receipt)? || executor.has_foreign_file()? {
+        if !executor.open_backups()?.is_empty() || executor.has_foreign_file()? {
             // The folder of the receipt contains bytes that other programs wrote, or a file that they still
             // write to.
             executor.clear_staged(receipt, true)?;

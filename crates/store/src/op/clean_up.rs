@@ -6,11 +6,20 @@ use super::{OpError, OperationState, Operations, Receipt, receipt};
 
 impl Operations {
     /// Deletes a receipt with the files that it keeps. The operation cannot be undone after that.
+    ///
+    /// # Errors
+    ///
+    /// [`OpError::OpenBackup`] if another program has one of these files open and may still write to it: then
+    /// the receipt and its files stay.
     pub fn forget(&self, receipt: &Receipt) -> Result<(), OpError> {
         let _lock = self.lock()?;
         let mut receipt = Receipt::read(&self.folder(&receipt.id))?;
         let mut executor = self.executor(&receipt);
         executor.recover(&mut receipt)?;
+        let open = executor.open_backups()?;
+        if !open.is_empty() {
+            return Err(OpError::OpenBackup { paths: open });
+        }
         executor.clear_staged(&receipt, false)?;
         self.discard(&receipt.id)
     }

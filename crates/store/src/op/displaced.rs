@@ -1,5 +1,7 @@
 //! Displaced files: files that lost their name to another version and are not in the operation's folder yet.
 
+use std::collections::HashSet;
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +12,7 @@ use super::version::{ContentMatch, Version, VersionFile, is_same_file, version_f
 use super::{ChangedFile, FileAction, FileDigest, OpError, Receipt, ReceiptFile};
 use crate::append::lock;
 use crate::disk::Visibility;
+use crate::identity::FileId;
 
 /// Time between two checks whether a displaced file still grows.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -79,7 +82,7 @@ impl Executor<'_> {
                 // A file of another program, which it has replaced by a later one.
                 let exchanged = self.exchanged_path(path, i);
                 if self.fs.metadata(&exchanged)?.is_some() {
-                    self.move_into_folder(&exchanged, &self.folder.join(format!("{i}.exchanged")))?;
+                    self.keep_foreign_file(i, &exchanged)?;
                 }
             }
         }
@@ -147,9 +150,12 @@ impl Executor<'_> {
     /// operation's folder. Returns the files that were put back because another program had changed them.
     pub(super) fn settle(&mut self, receipt: &mut Receipt) -> Result<Vec<ChangedFile>, OpError> {
         self.copy_late_lines(&receipt.files)?;
+        let displaced = std::mem::take(&mut self.displaced);
+        let backups = displaced.iter().map(|one| self.backup_path(one.i, &receipt.files[one.i], one.slot));
+        let open = self.written_elsewhere(backups)?;
         let mut put_back = Vec::new();
-        for displaced in std::mem::take(&mut self.displaced) {
-            put_back.extend(self.archive_displaced(&displaced, &mut receipt.files[displaced.i])?);
+        for displaced in displaced {
+            put_back.extend(self.archive_displaced(&displaced, &mut receipt.files[displaced.i], &open)?);
         }
         Ok(put_back)
     }
@@ -180,7 +186,7 @@ impl Executor<'_> {
             quiet = if now == lengths { quiet + 1 } else { 0 };
             let is_open = || {
                 let files = displaced.iter().filter_map(|file| self.fs.metadata(&file.path).ok().flatten());
-                files.into_iter().any(|file| self.fs.is_written_elsewhere(&file))
+                !self.fs.written_elsewhere(&files.collect::<Vec<_>>()).is_empty()
             };
             if quiet >= QUIET_POLLS_WHILE_OPEN || quiet > 0 && !is_open() {
                 for displaced in displaced.iter_mut().filter(|displaced| displaced.grows) {
@@ -210,7 +216,7 @@ impl Executor<'_> {
             lock(&new)?;
             let offset = self.append_rest(&mut old, displaced.offset, &mut new, extent)?;
             if offset > displaced.offset {
-                self.fs.sync(&new)?;
+                self.fs.sync(&new, successor)?;
             }
             displaced.offset = offset;
         }
@@ -218,11 +224,12 @@ impl Executor<'_> {
     }
 
     /// Moves a displaced file into the operation's folder, or back to its path if another program changed it
-    /// while it was being removed.
+    /// while it was being removed. `open` are the backups that other programs have open.
     fn archive_displaced(
         &mut self,
         displaced: &Displaced,
         file: &mut ReceiptFile,
+        open: &HashSet<FileId>,
     ) -> Result<Option<ChangedFile>, OpError> {
         let i = displaced.i;
         if file.action == FileAction::Create && displaced.slot == Slot::Version(Version::After) {
@@ -255,6 +262,7 @@ impl Executor<'_> {
             let successor_base = version_file(file, version.opposite()).map_or(0, |version| version.length());
             self.append_missing_lines(&backup, base, successor, successor_base)?;
         }
+        self.keep_open_backup(&backup, open)?;
         self.move_into_folder(&displaced.path, &backup)?;
         if file.action == FileAction::Remove
             && displaced.slot == Slot::Version(Version::Before)
@@ -265,26 +273,39 @@ impl Executor<'_> {
         Ok(None)
     }
 
-    /// Whether another program has a file in the operation's folder open, and may still write to it.
-    pub(super) fn has_open_backup(&self, receipt: &Receipt) -> Result<bool, OpError> {
-        for (i, file) in receipt.files.iter().enumerate() {
-            for version in [Version::Before, Version::After] {
-                let backup = self.backup_path(i, file, Slot::Version(version));
-                if self.fs.metadata(&backup)?.is_some_and(|backup| self.fs.is_written_elsewhere(&backup)) {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
+    /// Returns which of the files at `paths` another program has open, and may still write to.
+    fn written_elsewhere(&self, paths: impl Iterator<Item = PathBuf>) -> Result<HashSet<FileId>, OpError> {
+        let files: Vec<Metadata> =
+            paths.filter_map(|path| self.fs.metadata(&path).transpose()).collect::<io::Result<_>>()?;
+        Ok(self.fs.written_elsewhere(&files))
     }
 
-    /// Gives a backup that is about to be replaced another name, if another program has it open and may still
-    /// write to it.
-    fn keep_open_backup(&self, backup: &Path) -> Result<(), OpError> {
-        if !self.fs.metadata(backup)?.is_some_and(|backup| self.fs.is_written_elsewhere(&backup)) {
-            return Ok(());
+    /// Returns the files in the operation's folder that another program has open, and may still write to.
+    pub(super) fn open_backups(&self) -> Result<Vec<PathBuf>, OpError> {
+        let entries = fs_err::read_dir(&self.folder)?;
+        let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+        paths.sort();
+        let open = self.written_elsewhere(paths.iter().cloned())?;
+        if open.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(self.fs.rename_new(backup, &self.free_name(backup)?)?)
+        let is_open = |path: &PathBuf| {
+            let file = self.fs.metadata(path).ok().flatten();
+            file.is_some_and(|file| open.contains(&FileId::of(&file)))
+        };
+        paths.retain(is_open);
+        Ok(paths)
+    }
+
+    /// Gives a backup that is about to be replaced another name, if it is one of those that another program
+    /// has open and may still write to.
+    fn keep_open_backup(&self, backup: &Path, open: &HashSet<FileId>) -> Result<(), OpError> {
+        match self.fs.metadata(backup)? {
+            Some(file) if open.contains(&FileId::of(&file)) => {
+                Ok(self.fs.rename_new(backup, &self.free_name(backup)?)?)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the path with the first number behind it that no file has.
@@ -316,9 +337,9 @@ impl Executor<'_> {
         Ok(false)
     }
 
-    /// Moves a file into the operation's folder, which may be on another file system.
+    /// Moves a file into the operation's folder, which may be on another file system. Replaces a file of that
+    /// name.
     pub(super) fn move_into_folder(&self, path: &Path, to: &Path) -> Result<(), OpError> {
-        self.keep_open_backup(to)?;
         match self.fs.rename(path, to) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
             renamed => return Ok(renamed?),
@@ -331,7 +352,7 @@ impl Executor<'_> {
         let mut new = self.fs.create_new(&copy, Visibility::Private)?;
         self.copy(&mut old, &mut new)?;
         self.fs.set_permissions(&new, old.metadata()?.permissions())?;
-        self.fs.sync(&new)?;
+        self.fs.sync(&new, &copy)?;
         self.fs.rename(&copy, to)?;
         self.fs.sync_folder(&self.folder)?;
         self.fs.remove_file(path)?;

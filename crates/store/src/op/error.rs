@@ -70,6 +70,13 @@ pub enum OpError {
         paths: Vec<PathBuf>,
     },
 
+    /// Another program has files of a receipt open, and may still write to them. They were not deleted.
+    #[error("another program has {} open", list_paths(.paths))]
+    OpenBackup {
+        /// The files in the operation's folder.
+        paths: Vec<PathBuf>,
+    },
+
     /// No receipt has this id.
     #[error("no operation `{id}`")]
     NoSuch {

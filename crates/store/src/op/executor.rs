@@ -47,6 +47,8 @@ pub(super) struct Executor<'a> {
     pub(super) is_unfinished: bool,
     /// The number of bytes of other programs that were copied from one version to the other.
     pub(super) foreign_bytes: u64,
+    /// The files that later operations changed, with the newest of these, if this one is being undone.
+    pub(super) changed_later: HashMap<PathBuf, String>,
 }
 
 impl<'a> Executor<'a> {
@@ -60,6 +62,7 @@ impl<'a> Executor<'a> {
             touched: HashSet::new(),
             is_unfinished: matches!(receipt.state, OperationState::Begun | OperationState::Applying),
             foreign_bytes: 0,
+            changed_later: HashMap::new(),
         }
     }
 }

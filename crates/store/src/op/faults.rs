@@ -274,7 +274,9 @@ impl World {
         let mut writer = self.disk.plan().writer.take();
         writer.iter_mut().for_each(Writer::complete);
         self.written.extend(writer.into_iter().flat_map(|writer| writer.written));
-        *self.disk.plan() = Plan { crosses_devices: conditions.crosses_devices, ..Plan::default() };
+        let process_scans = self.disk.plan().process_scans;
+        *self.disk.plan() =
+            Plan { process_scans, crosses_devices: conditions.crosses_devices, ..Plan::default() };
         result
     }
 
@@ -903,6 +905,25 @@ fn an_error_says_which_files_were_changed() {
         }
     }
     assert!(n_stopped > 100, "{n_stopped}");
+}
+
+/// There may be thousands of processes with many open files each.
+#[test]
+fn the_processes_are_not_examined_for_each_file() {
+    let (_, changes) = OPERATIONS.iter().find(|(name, _)| *name == "restore").unwrap();
+    let (_, writing_calls) = count(changes, Phase::Do, NOTHING);
+    for at in 0..=writing_calls {
+        let mut world = World::new(changes);
+        let failed = world.perform(Phase::Do, Conditions { fault: Some((at, Fault::Error(EIO))), ..NOTHING });
+        let mut scans = vec![world.disk.plan().process_scans];
+        if failed.is_ok() {
+            for phase in [Phase::Undo, Phase::Redo, Phase::Undo] {
+                world.perform(phase, NOTHING).unwrap();
+                scans.push(world.disk.plan().process_scans);
+            }
+        }
+        assert!(scans.iter().all(|&scans| scans <= 3), "{at}: {scans:?}");
+    }
 }
 
 #[test]

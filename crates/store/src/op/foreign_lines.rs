@@ -100,7 +100,7 @@ impl Executor<'_> {
         let missing = missing_lines(&added, &present);
         if !missing.is_empty() {
             self.append_lines(&mut new, &missing)?;
-            self.fs.sync(&new)?;
+            self.fs.sync(&new, successor)?;
             self.foreign_bytes += missing.len() as u64;
         }
         Ok(start + added.len() as u64)

@@ -14,7 +14,7 @@ use super::version::{
     version_file,
 };
 use super::{FileAction, FileDigest, OpError, ReceiptFile};
-use crate::disk::{CAN_EXCHANGE, Visibility};
+use crate::disk::{CAN_EXCHANGE, Visibility, describe};
 
 /// The content of a staged file, without what other programs wrote to it.
 #[derive(Clone, Copy)]
@@ -109,8 +109,7 @@ impl Executor<'_> {
         match self.fs.rename_new(&displaced, &file.path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 // The program has replaced its file once more: the later one keeps the name.
-                let backup = self.backup_path(i, file, Slot::Version(Version::Before));
-                self.move_into_folder(&displaced, &backup)?;
+                self.keep_foreign_file(i, &displaced)?;
             }
             renamed => renamed?,
         }
@@ -145,7 +144,7 @@ impl Executor<'_> {
         if file.grows {
             self.append_late_backup_lines(i, file, to, wanted, &mut new)?;
         }
-        self.fs.sync(&new)?;
+        self.fs.sync(&new, &staged)?;
         match (&old, current) {
             (Some(old), Some(current)) if current.path == wanted.path => {
                 let expected = current.digest.filter(|_| !file.grows);
@@ -159,7 +158,7 @@ impl Executor<'_> {
                     // Another program has created the log again since the operation removed it.
                     let mut recreated = self.open_locked(wanted.path)?;
                     let offset = self.append_rest(&mut recreated, 0, &mut new, Extent::WholeLines)?;
-                    self.fs.sync(&new)?;
+                    self.fs.sync(&new, &staged)?;
                     self.swap(i, Slot::Recreated(to), &recreated, None, &staged, wanted.path, offset)?;
                 }
                 renamed => {
@@ -376,7 +375,7 @@ impl Executor<'_> {
         let permissions = kept.metadata()?.permissions();
         let mut new = self.fs.create_new(&staged, Visibility::Private)?;
         let mut content = Hashing::new((&mut kept).take(wanted.length()));
-        self.copy(&mut content, &mut new).map_err(|error| cannot_write(&staged, &error))?;
+        self.copy(&mut content, &mut new).map_err(|error| cannot_write(&staged, error))?;
         if Some(content.digest()) != wanted.digest {
             self.fs.remove_file(&staged)?;
             return Err(changed(&backup, "the backup has changed"));
@@ -399,8 +398,8 @@ impl Executor<'_> {
         self.make_folder(&staged)?;
         let mut new = self.fs.create_new(&staged, visibility)?;
         let mut content = Hashing::new(content);
-        self.copy(&mut content, &mut new).map_err(|error| cannot_write(&staged, &error))?;
-        self.fs.sync(&new)?;
+        self.copy(&mut content, &mut new).map_err(|error| cannot_write(&staged, error))?;
+        self.fs.sync(&new, &staged)?;
         Ok(content.digest())
     }
 }
@@ -412,6 +411,6 @@ fn has_no_links(kind: io::ErrorKind) -> bool {
 }
 
 /// Adds the path to an error of a write.
-pub(super) fn cannot_write(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+pub(super) fn cannot_write(path: &Path, error: io::Error) -> io::Error {
+    describe(error, format!("cannot write {}", path.display()))
 }

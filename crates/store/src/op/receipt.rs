@@ -195,7 +195,7 @@ impl Receipt {
         text.push(b'\n');
         let mut file = fs.create_new(&new, Visibility::Private)?;
         write_all(fs, &mut file, &text)?;
-        fs.sync(&file)?;
+        fs.sync(&file, &new)?;
         fs.rename(&new, &folder.join(FILE))?;
         Ok(fs.sync_folder(folder)?)
     }

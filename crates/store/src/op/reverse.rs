@@ -1,5 +1,8 @@
 //! Undoes and redoes operations.
 
+use std::collections::HashMap;
+use std::path::PathBuf;
+
 use super::apply::Switched;
 use super::executor::Executor;
 use super::status::Status;
@@ -66,6 +69,9 @@ impl Operations {
             _ => {}
         }
         let mut executor = self.executor(&receipt);
+        if to == Version::Before {
+            executor.changed_later = self.changed_later_than(&receipt);
+        }
         match self.switch_all(&mut receipt, to, partial, &mut executor) {
             Ok(Switched { files, skipped }) => {
                 let untouched = receipt.files.len() - files - skipped.len();
@@ -92,6 +98,22 @@ impl Operations {
                 Err(error)
             }
         }
+    }
+
+    /// Returns the files that operations after this one changed and have not been undone, with the id of the
+    /// newest.
+    fn changed_later_than(&self, receipt: &Receipt) -> HashMap<PathBuf, String> {
+        let is_later = |later: &Receipt| {
+            later.apply_order > receipt.apply_order && later.state != OperationState::Undone
+        };
+        let mut changed = HashMap::new();
+        // Newest first.
+        for later in self.list().found.into_iter().filter(is_later) {
+            for file in later.files {
+                changed.entry(file.path).or_insert_with(|| later.id.clone());
+            }
+        }
+        changed
     }
 
     /// Changes all files to version `to`, and the state of the operation.

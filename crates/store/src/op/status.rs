@@ -37,6 +37,25 @@ impl Executor<'_> {
             FileAction::Append => return self.append_status(i, file, to),
             _ => {}
         }
+        let status = self.content_status(i, file, to, is_first)?;
+        // The previous version of a later operation may differ although the content is the same now. After
+        // this undo, it could not be restored.
+        Ok(match self.changed_later.get(&file.path) {
+            Some(id) if status == Status::Ready && !file.grows => {
+                Status::Blocked(format!("operation {id} has changed it; undo that one first"))
+            }
+            _ => status,
+        })
+    }
+
+    /// The status of a file that is not appended to and no link.
+    fn content_status(
+        &self,
+        i: usize,
+        file: &ReceiptFile,
+        to: Version,
+        is_first: bool,
+    ) -> Result<Status, OpError> {
         let from = to.opposite();
         let wanted = self.resolve(i, file, to)?;
         let current = self.resolve(i, file, from)?;

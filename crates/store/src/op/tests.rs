@@ -341,6 +341,43 @@ fn a_program_that_keeps_a_file_open_writes_into_a_receipt() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_receipt_whose_backup_another_program_has_open_is_not_forgotten() {
+    let world = World::new();
+    let log = world.put("home/s.jsonl", "a\n");
+    let holder = Holder::of(&log);
+    let done = world.operations.apply(operation("a"), vec![replace(log, "a\n", "b\n")]).unwrap();
+    let error = world.operations.forget(&done).unwrap_err();
+    let backup = world.operations.folder("a").join("0.before");
+    assert!(matches!(&error, OpError::OpenBackup { paths } if *paths == [backup.clone()]), "{error:?}");
+    holder.write();
+    assert_eq!(fs_err::read_to_string(backup).unwrap(), "a\nlate\n");
+    world.operations.forget(&done).unwrap();
+    assert!(!world.operations.folder("a").exists());
+}
+
+/// A restore is interrupted, a person edits the file, and the restore is run again. The first one is undone
+/// first, since it was interrupted.
+#[test]
+fn an_undo_leaves_a_file_that_a_later_operation_has_changed() {
+    let world = World::new();
+    let file = world.put("home/a.txt", "old");
+    let restore = |id: &str, read: &str| {
+        let independent = NewOperation { operation: Operation::Restore, ..operation(id) };
+        world.operations.apply(independent, vec![replace(file.clone(), read, "then")])
+    };
+    let first = restore("a", "old").unwrap();
+    world.put("home/a.txt", "edited");
+    let second = restore("bb", "edited").unwrap();
+    let undone = world.operations.undo(&first, false).unwrap();
+    assert_eq!((undone.files, undone.skipped.len()), (0, 1));
+    assert_eq!(undone.skipped[0].what, "operation bb has changed it; undo that one first");
+    assert_eq!(world.operations.undo(&second, false).unwrap().files, 1);
+    assert_eq!(world.read("home/a.txt"), "edited");
+    assert_eq!(fs_err::read_to_string(world.operations.folder("a").join("0.before")).unwrap(), "old");
+}
+
+#[test]
 fn a_change_that_another_operation_has_made_fails_and_leaves_no_private_files() {
     let world = World::new();
     let (log, file) = (world.put("home/s.jsonl", "old\n"), world.put("home/s.txt", "old\n"));

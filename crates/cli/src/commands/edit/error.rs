@@ -1,5 +1,6 @@
 //! Converts errors of edits to messages with causes and hints.
 
+use std::error::Error;
 use std::io;
 
 use threadline_app::OperationError;
@@ -112,6 +113,9 @@ fn op_error(error: OpError) -> CommandError {
         }
         OpError::Changed { .. } | OpError::BadPath { .. } => message.hint("nothing was changed"),
         OpError::StillWritten { .. } => message.hint("end that program and run the command again"),
+        OpError::OpenBackup { .. } => message
+            .hint("it may still write to it; the receipt was not deleted")
+            .hint("end that program and run the command again"),
         OpError::Busy => message.hint("wait until it has ended"),
         error => with_remedy(message, error),
     }
@@ -134,6 +138,21 @@ fn stopped_hints(id: &str, attempt: Attempt, state: OperationState) -> Vec<Strin
     }
 }
 
+/// Whether the storage device reported an error to the system.
+fn is_device_error(error: &OpError) -> bool {
+    const EIO: i32 = 5;
+    let (OpError::Io(error) | OpError::Append(AppendError::Io(error))) = error else { return false };
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(current) = cause {
+        let code = current.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        if cfg!(unix) && code == Some(EIO) {
+            return true;
+        }
+        cause = current.source();
+    }
+    false
+}
+
 /// Adds a hint against an error of the system.
 fn with_remedy(message: CommandError, error: &OpError) -> CommandError {
     let kind = match error {
@@ -144,6 +163,10 @@ fn with_remedy(message: CommandError, error: &OpError) -> CommandError {
         OpError::StillWritten { .. } => return message.hint("end that program first"),
         _ => return message,
     };
+    if is_device_error(error) {
+        return message
+            .hint("the disk or the connection to it failed: check it (`dmesg`) before you try again");
+    }
     match kind {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             message.hint("there must be space for the new files; free some and try again")

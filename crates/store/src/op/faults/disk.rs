@@ -1,5 +1,6 @@
 //! A file system that fails or stops at a chosen call, and another program that writes between two calls.
 
+use std::collections::HashSet;
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -130,6 +131,8 @@ pub(super) struct Plan {
     pub(super) fault: Option<(usize, Fault)>,
     pub(super) is_stopped: bool,
     pub(super) is_full: bool,
+    /// How often all processes were examined.
+    pub(super) process_scans: usize,
     pub(super) refusals: usize,
     pub(super) crosses_devices: bool,
     pub(super) has_no_links: bool,
@@ -243,7 +246,7 @@ impl FileSystem for FaultyDisk {
         Ok(())
     }
 
-    fn sync(&self, _: &File) -> io::Result<()> {
+    fn sync(&self, _: &File, _: &Path) -> io::Result<()> {
         // The machine does not lose power in these tests, so nothing has to reach the disk.
         self.whole()
     }
@@ -331,9 +334,11 @@ impl FileSystem for FaultyDisk {
         is_ready()
     }
 
-    fn is_written_elsewhere(&self, of: &std::fs::Metadata) -> bool {
-        let plan = self.plan();
+    fn written_elsewhere(&self, files: &[std::fs::Metadata]) -> HashSet<FileId> {
+        let mut plan = self.plan();
+        plan.process_scans += usize::from(!files.is_empty());
         let half = plan.writer.as_ref().and_then(|writer| writer.half.as_ref());
-        half.is_some_and(|(file, ..)| file.metadata().is_ok_and(|file| FileId::of(&file) == FileId::of(of)))
+        let half = half.and_then(|(file, ..)| file.metadata().ok()).map(|file| FileId::of(&file));
+        files.iter().map(FileId::of).filter(|file| Some(*file) == half).collect()
     }
 }
