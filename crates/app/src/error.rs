@@ -109,6 +109,10 @@ impl AppError {
             Self::Find(FindError::NoMatch { similar, .. }) => {
                 similar.iter().map(|candidate| format!("did you mean {}", describe(candidate))).collect()
             }
+            Self::Find(FindError::PartOfTitle { found, .. }) => {
+                let names = candidates(found.iter().map(describe));
+                std::iter::once(CHANGE_HINT.to_owned()).chain(names).collect()
+            }
             Self::Find(FindError::Ambiguous { found, .. }) => candidates(found.iter().map(describe)),
             Self::NoSession { .. } => vec!["It was deleted or moved, or the id is wrong.".to_owned()],
             Self::NoAgent { .. } => vec![AGENTS_HINT.to_owned()],
@@ -124,6 +128,9 @@ impl AppError {
 }
 
 const LIST_HINT: &str = "list sessions: `threadline list`";
+
+const CHANGE_HINT: &str =
+    "a command that changes files needs the id, the beginning of it, or the whole title";
 
 const AGENTS_HINT: &str = "list sub-agents: `threadline context SESSION`";
 

@@ -7,13 +7,22 @@ use crate::config::App;
 use crate::error::AppError;
 
 impl App {
-    /// Finds a session by `last`, a path, an id, a unique prefix of an id, or a title.
+    /// Finds a session by `last`, a path, an id, a unique prefix of an id, a title, or a unique part of one.
     ///
     /// # Errors
     ///
     /// If none matches or several do; [`AppError::hints`] lists the nearest.
     pub fn find(&self, needle: &str) -> Result<SessionFile, AppError> {
         Ok(self.store().find(needle)?)
+    }
+
+    /// Finds a session that is to be changed: like [`App::find`], but not by a part of its title.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`App::find`].
+    pub fn find_to_change(&self, needle: &str) -> Result<SessionFile, AppError> {
+        Ok(self.store().find_to_change(needle)?)
     }
 
     /// Finds a session like [`App::find`], but not by path. For untrusted text, such as that in URLs: it is

@@ -53,6 +53,15 @@ pub enum FindError {
         found: Vec<SessionCandidate>,
     },
 
+    /// The text is only a part of a title, which does not select a session to change.
+    #[error("`{needle}` is only a part of a title")]
+    PartOfTitle {
+        /// The text that was typed.
+        needle: String,
+        /// The sessions with such a title, last active first.
+        found: Vec<SessionCandidate>,
+    },
+
     /// A file that matches could not be read.
     #[error(transparent)]
     Read(#[from] io::Error),
@@ -87,6 +96,13 @@ impl SessionCandidate {
 /// The maximum number of similar sessions to report.
 const MAX_SIMILAR: usize = 5;
 
+/// Whether a unique part of a title selects its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PartialTitles {
+    Accept,
+    Refuse,
+}
+
 /// The result of a search by id or title.
 enum ReferenceMatches {
     None,
@@ -102,6 +118,19 @@ impl Store {
     /// unique part of a title; a file name in the current directory. If several files have the same id, the
     /// one last active is used.
     pub fn find(&self, needle: &str) -> Result<SessionFile, FindError> {
+        self.find_with(needle, PartialTitles::Accept)
+    }
+
+    /// Finds a session that is to be changed: like [`find`](Self::find), but not by a part of its title.
+    ///
+    /// # Errors
+    ///
+    /// The same as of [`find`](Self::find), and [`FindError::PartOfTitle`].
+    pub fn find_to_change(&self, needle: &str) -> Result<SessionFile, FindError> {
+        self.find_with(needle, PartialTitles::Refuse)
+    }
+
+    fn find_with(&self, needle: &str, partial: PartialTitles) -> Result<SessionFile, FindError> {
         let needle = needle.trim();
         if needle == "last" {
             return self.find_last();
@@ -115,7 +144,7 @@ impl Store {
         if let ReferenceMatches::One(file) = by_id {
             return Ok(file);
         }
-        match self.find_title(needle, by_id, &session_at) {
+        match self.find_title(needle, by_id, partial, &session_at) {
             Err(FindError::NoMatch { similar, .. }) if similar.is_empty() && Path::new(needle).is_dir() => {
                 Err(FindError::Folder { path: PathBuf::from(needle) })
             }
@@ -137,7 +166,7 @@ impl Store {
         }
         match self.find_id(needle)? {
             ReferenceMatches::One(file) => Ok(file),
-            by_id => self.find_title(needle, by_id, &|_| None),
+            by_id => self.find_title(needle, by_id, PartialTitles::Accept, &|_| None),
         }
     }
 
@@ -185,18 +214,33 @@ impl Store {
         &self,
         needle: &str,
         by_id: ReferenceMatches,
+        partial: PartialTitles,
         at_path: &dyn Fn(&Path) -> Option<SessionFile>,
     ) -> Result<SessionFile, FindError> {
         let listing = self.list();
         let wanted = needle.to_lowercase();
-        let titled = |matches: &dyn Fn(&str) -> bool| {
+        let hits_of = |matches: &dyn Fn(&str) -> bool| {
             let hits =
                 listing.found.iter().filter(|(_, preview)| titles(preview).any(|title| matches(&title)));
-            single_session(hits.cloned().collect())
+            hits.cloned().collect::<Vec<_>>()
         };
+        let titled = |matches: &dyn Fn(&str) -> bool| single_session(hits_of(matches));
+        // Signs such as `.` are parts of many titles by chance.
+        let is_word = wanted.contains(char::is_alphanumeric);
         let hits = match (titled(&|title| title == wanted), by_id) {
-            (ReferenceMatches::None, ReferenceMatches::None) if !wanted.is_empty() => {
-                titled(&|title| title.contains(&wanted))
+            (ReferenceMatches::None, ReferenceMatches::None) if is_word => {
+                let contains = |title: &str| title.contains(&wanted);
+                match (titled(&contains), partial) {
+                    (ReferenceMatches::None, _) => ReferenceMatches::None,
+                    (part, PartialTitles::Accept) => part,
+                    (_, PartialTitles::Refuse) => {
+                        let hits = hits_of(&contains);
+                        return at_path(Path::new(needle)).ok_or_else(|| FindError::PartOfTitle {
+                            needle: needle.to_owned(),
+                            found: candidates(&hits),
+                        });
+                    }
+                }
             }
             (ReferenceMatches::None, several) => several,
             (hits, _) => hits,
@@ -236,15 +280,20 @@ fn single_session(mut hits: Vec<(SessionFile, SessionPreview)>) -> ReferenceMatc
     hits.sort_by_key(|(_, preview)| Reverse(preview.last_active));
     let several = hits.iter().any(|(file, _)| file.id != hits[0].0.id);
     if several {
-        let mut found: Vec<SessionCandidate> = Vec::new();
-        for (file, preview) in &hits {
-            if found.iter().all(|candidate| candidate.id != file.id) {
-                found.push(SessionCandidate::new(file, preview));
-            }
-        }
-        return ReferenceMatches::Many(found);
+        return ReferenceMatches::Many(candidates(&hits));
     }
     hits.into_iter().next().map_or(ReferenceMatches::None, |(file, _)| ReferenceMatches::One(file))
+}
+
+/// Returns one candidate for each session.
+fn candidates(hits: &[(SessionFile, SessionPreview)]) -> Vec<SessionCandidate> {
+    let mut found: Vec<SessionCandidate> = Vec::new();
+    for (file, preview) in hits {
+        if found.iter().all(|candidate| candidate.id != file.id) {
+            found.push(SessionCandidate::new(file, preview));
+        }
+    }
+    found
 }
 
 /// Returns sessions with a similar id prefix, title, or word in a title.

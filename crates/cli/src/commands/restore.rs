@@ -69,7 +69,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     if args.apply {
         cx.app.finish_interrupted_operations();
     }
-    let file = cx.app.find(&args.session)?;
+    let file = cx.app.find_to_change(&args.session)?;
     let family = threadline_app::load_unpriced(&file)?.complete()?.family;
     let history = FileHistory::of(&family);
     if history.is_empty() {

@@ -23,12 +23,17 @@ fn home(sessions: &[(&str, &str)]) -> (tempfile::TempDir, Store) {
 
 /// Returns the id that a needle finds, or a summary of the error.
 fn found(store: &Store, needle: &str) -> String {
+    describe(store.find(needle))
+}
+
+fn describe(found: Result<SessionFile, FindError>) -> String {
     let ids = |list: &[SessionCandidate]| list.iter().map(|it| it.id.clone()).collect::<Vec<_>>().join(" ");
-    match store.find(needle) {
+    match found {
         Ok(file) => file.id.into(),
         Err(FindError::NoMatch { similar: near, .. }) => format!("none, near: {}", ids(&near)),
         Err(FindError::Ambiguous { found, .. }) => format!("several: {}", ids(&found)),
         Err(FindError::Empty { .. }) => "no sessions".to_owned(),
+        Err(FindError::PartOfTitle { found, .. }) => format!("part: {}", ids(&found)),
         Err(FindError::Folder { path }) => format!("folder: {}", path.display()),
         Err(FindError::Read(error)) => panic!("{error}"),
     }
@@ -65,6 +70,28 @@ fn a_session_is_found_by_id_prefix_and_title() {
     ] {
         assert_eq!(found(&store, needle), expected, "{needle}");
     }
+}
+
+#[test]
+fn a_session_to_change_is_not_found_by_a_part_of_its_title() {
+    let (dir, store) = home(&[("-p/3f91c2aa", "Fix v1.2 of a/b.c"), ("-q/abc00000", "Fix it...")]);
+    let path = dir.path().join("projects/-p/3f91c2aa.jsonl");
+    for (needle, expected) in [
+        ("3f91", "3f91c2aa"),
+        ("fix V1.2 of a/b.c", "3f91c2aa"),
+        ("last", "abc00000"),
+        (path.to_str().unwrap(), "3f91c2aa"),
+        ("v1.2", "part: 3f91c2aa"),
+        ("fix", "part: abc00000 3f91c2aa"),
+        ("of", "part: 3f91c2aa"),
+        (".", "folder: ."),
+        ("..", "folder: .."),
+        ("...", "none, near: "),
+    ] {
+        assert_eq!(describe(store.find_to_change(needle)), expected, "{needle}");
+    }
+    // Signs alone are no part of a title for other commands either.
+    assert_eq!((found(&store, "."), found(&store, "/")), ("folder: .".to_owned(), "folder: /".to_owned()));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::error::{CommandError, CommandOutcome};
 pub(super) fn open(cx: &Context, needle: &str) -> Result<EditSession, CommandError> {
     // A file of an interrupted operation may have a private name.
     cx.app.finish_interrupted_operations();
-    Ok(cx.app.open_for_edit(cx.app.find(needle)?)?)
+    Ok(cx.app.open_for_edit(cx.app.find_to_change(needle)?)?)
 }
 
 /// Shows or applies an edit. One that would change nothing is no error: the answer is no.
