@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use threadline_store::{
     FileAction, FileDigest, FileKind, Home, Listing, NewOperation, OpError, Operation, Receipt, Reversal,
-    Step, StepAction, Visibility,
+    Step, StepAction, Visibility, check_unlinked,
 };
 use threadline_view::humanize::plural;
 
@@ -227,12 +227,16 @@ impl App {
         operations.redo(&receipt, partial).map_err(failed(&receipt))
     }
 
-    /// Refuses an operation with a file in a folder that has become a link out of the homes.
+    /// Refuses an operation with a file in a folder that has become a link out of the homes, or of restored
+    /// files, any link: their receipts contain paths without links.
     fn check_links(&self, receipt: &Receipt) -> Result<(), OperationError> {
         let moved = receipt.files.iter().filter(|file| file.action == FileAction::Move);
         let targets = moved.filter_map(|file| file.target.as_ref());
         let mut paths = receipt.files.iter().map(|file| &file.path).chain(targets);
-        let checked = paths.try_for_each(|path| self.store().check_write(path));
+        let checked = paths.try_for_each(|path| match receipt.operation {
+            Operation::Restore => check_unlinked(path),
+            _ => self.store().check_write(path),
+        });
         // Other permissions would not help, so the error is of no kind that gets a hint about them.
         checked.map_err(|error| failed(receipt)(std::io::Error::other(error.to_string()).into()))
     }

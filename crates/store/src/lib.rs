@@ -81,4 +81,4 @@ pub use session_file::SessionFile;
 pub use snapshot::FileSnapshot;
 pub use update::{FileUpdate, update_file};
 pub use write_obstacle::write_obstacle;
-pub use write_root::{UserContext, WriteRisk, WriteRoot};
+pub use write_root::{UserContext, WriteRisk, WriteRoot, check_unlinked};

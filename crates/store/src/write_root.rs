@@ -188,6 +188,23 @@ impl WriteRoot {
     }
 }
 
+/// Checks that no folder of a path is a symbolic link. Of folders that do not exist, the first one that exists
+/// is checked.
+///
+/// # Errors
+///
+/// If a folder is a link.
+pub fn check_unlinked(path: &Path) -> io::Result<()> {
+    let existing = path.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok());
+    match existing {
+        Some(folder) if std::fs::canonicalize(folder).ok().as_deref() != Some(folder) => {
+            let message = format!("cannot write below `{}`: the path leads through a link", folder.display());
+            Err(io::Error::other(message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns whether some file system may take `name` for that of a file that other programs run commands from.
 fn is_command_source(name: &OsStr) -> bool {
     // macOS ignores some of these characters in names, Windows dots and spaces at the end, and the rest of a

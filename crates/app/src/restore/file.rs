@@ -271,12 +271,11 @@ impl FileRestore {
                 let read = self.now.unwrap_or_else(|| FileDigest::of(b""));
                 step(path, StepAction::Replace { read, content: content() })
             }
-            RestoreAction::Delete if self.target.is_symlink() => {
-                step(self.target.clone(), StepAction::Unlink)
-            }
-            RestoreAction::Delete => step(self.target.clone(), StepAction::Remove),
+            // Paths without links, so that a folder that becomes a link is noticed by an undo or a redo.
+            RestoreAction::Delete if self.target.is_symlink() => step(self.real_target(), StepAction::Unlink),
+            RestoreAction::Delete => step(self.real_target(), StepAction::Remove),
             _ => step(
-                self.target.clone(),
+                self.real_target(),
                 StepAction::Create { content: content(), visibility: Visibility::Shared },
             ),
         })

@@ -275,3 +275,38 @@ fn of_targets_above_each_other_one_is_written() {
         "{blocked:?}"
     );
 }
+
+/// The project may have become a link to a folder elsewhere since.
+#[test]
+#[cfg(unix)]
+fn an_undo_and_a_redo_of_a_restore_do_not_write_through_a_link() {
+    let (world, base) = (World::new(), tempfile::tempdir().unwrap());
+    let base = fs::canonicalize(base.path()).unwrap();
+    let (dir, moved) = (base.join("p"), base.join("moved"));
+    fs::create_dir(&dir).unwrap();
+    session(&world, &dir);
+    let plan = plan(&world, RestorePoint::End, &RestoreOptions::default()).unwrap();
+    plan.apply(&world.app, false, &[]).unwrap().unwrap();
+    let put_link = || {
+        fs::rename(&dir, &moved).unwrap();
+        std::os::unix::fs::symlink(&moved, &dir).unwrap();
+    };
+    let remove_link = || {
+        fs::remove_file(&dir).unwrap();
+        fs::rename(&moved, &dir).unwrap();
+    };
+    put_link();
+    let error = world.app.undo_operation("last", false).unwrap_err();
+    assert!(error.to_string().contains("leads through a link"), "{error}");
+    assert_eq!(fs::read(moved.join("sub/b.txt")).unwrap(), b"new\n");
+    remove_link();
+    world.app.undo_operation("last", false).unwrap();
+    assert!(!dir.join("sub").exists());
+    put_link();
+    let error = world.app.redo_operation("last", false).unwrap_err();
+    assert!(error.to_string().contains("leads through a link"), "{error}");
+    assert_eq!(moved.read_dir().unwrap().count(), 0);
+    remove_link();
+    world.app.redo_operation("last", false).unwrap();
+    assert_eq!(fs::read(dir.join("sub/b.txt")).unwrap(), b"new\n");
+}
