@@ -514,7 +514,7 @@ fn move_pr_links(draft: &EditDraft<'_>, arranged: &mut Arrangement) {
     }
 }
 
-/// Sets the parents, and increases timestamps where necessary.
+/// Sets the parents, and increases timestamps of the chain where necessary.
 fn link(
     draft: &EditDraft<'_>,
     arranged: &mut Arrangement,
@@ -523,8 +523,8 @@ fn link(
     now: Millis,
 ) {
     let session = draft.session;
+    link_outside_chain(draft, arranged, copies, order);
     let mut seen = SeenUuids::new(session);
-    let mut remaining = AncestorSearch::new(session);
     let mut before: Option<u32> = None;
     let mut clock: Option<Millis> = None;
     let mut newest: Option<Millis> = None;
@@ -551,12 +551,8 @@ fn link(
                 arranged.times.insert(at as u32, time);
             }
             clock = Some(time);
-        } else {
-            let link = parent_outside_chain(draft, arranged, copies, &mut remaining, at, before, order);
-            arranged.lines[at].set_link(link);
-            if !sidechain {
-                newest = newest.max(entry.timestamp());
-            }
+        } else if !sidechain {
+            newest = newest.max(entry.timestamp());
         }
         if order != LineOrder::Original {
             let is_first = entry.uuid().is_some_and(|uuid| seen.insert(&uuid));
@@ -594,12 +590,36 @@ impl<'s> SeenUuids<'s> {
     }
 }
 
-/// Returns the parent of a line that is not in the chain.
+/// Sets the parents of the lines that are not in the chain.
+fn link_outside_chain(
+    draft: &EditDraft<'_>,
+    arranged: &mut Arrangement,
+    copies: &DuplicateLines,
+    order: LineOrder,
+) {
+    let entry = |line: &ResultLine| entry_of(draft, line.from());
+    let chained = arranged.lines.iter().enumerate().filter(|(_, line)| line.in_chain && is_tree(entry(line)));
+    let mut before: Vec<u32> = chained.map(|(at, _)| at as u32).collect();
+    // From the last line to the first: an ancestor that follows a line follows all that come after it here.
+    let mut search = AncestorSearch::new(draft.session);
+    for at in (0..arranged.lines.len()).rev() {
+        before.pop_if(|last| *last as usize >= at);
+        let line = &arranged.lines[at];
+        if !line.in_chain && is_tree(entry(line)) {
+            let before = before.last().copied();
+            let link = parent_outside_chain(draft, arranged, copies, &mut search, at, before, order);
+            arranged.lines[at].set_link(link);
+        }
+    }
+}
+
+/// Returns the parent of a line that is not in the chain, given the last line of the chain before it. The
+/// search must not have been used for an earlier line.
 fn parent_outside_chain(
     draft: &EditDraft<'_>,
     arranged: &Arrangement,
     copies: &DuplicateLines,
-    remaining: &mut AncestorSearch,
+    search: &mut AncestorSearch,
     at: usize,
     before: Option<u32>,
     order: LineOrder,
@@ -608,7 +628,6 @@ fn parent_outside_chain(
     let ResultOrigin::Source(idx) = arranged.lines[at].from() else {
         return before.map_or(ResultParent::Root, ResultParent::To);
     };
-    let earlier = |place: u32| place != REMOVED && (place as usize) < at;
     let Some(parent) = session.ancestors(idx).nth(1) else {
         // A root, or a line with a missing parent.
         let is_root = session.entries()[idx].parent_uuid().is_none();
@@ -622,16 +641,7 @@ fn parent_outside_chain(
         return ResultParent::Keep;
     }
     let place = |idx: EntryIndex| arranged.positions[copies.get(&idx).copied().unwrap_or(idx)];
-    if earlier(place(parent)) {
-        return ResultParent::To(place(parent));
-    }
-    let mut next = session.ancestors(parent).nth(1);
-    let mut places = std::iter::from_fn(|| {
-        let above = remaining.nearest(next?, |above| place(above) != REMOVED)?;
-        next = session.ancestors(above).nth(1);
-        Some(place(above))
-    });
-    let above = places.find(|&place| earlier(place));
+    let above = search.nearest(parent, |above| (place(above) as usize) < at).map(place);
     above.or(before).map_or(ResultParent::Root, ResultParent::To)
 }
 

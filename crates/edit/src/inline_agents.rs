@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use threadline_session::EntryIndex;
+use threadline_session::{EntryIndex, IndexVec};
 
+use crate::ancestor_search::AncestorSearch;
 use crate::draft::{EditDraft, SideFileOp};
 use crate::seed::PlanSeed;
 use crate::splice::{self, Splice, quote, set};
@@ -17,7 +18,16 @@ use threadline_entry::key;
 /// time.
 pub fn extract_inline_agents(draft: &mut EditDraft<'_>, folder: &Path, seed: &PlanSeed) {
     let session = draft.session;
-    for lines in session.inline_agents() {
+    let agents = session.inline_agents();
+    if agents.is_empty() {
+        return;
+    }
+    let mut agent_of = IndexVec::filled(None, session.entries().len());
+    for (agent, lines) in agents.iter().enumerate() {
+        lines.iter().for_each(|&idx| agent_of[idx] = Some(agent as u32));
+    }
+    let mut search = AncestorSearch::new(session);
+    for lines in agents {
         let first = session.entries()[lines[0]].uuid().unwrap_or_default();
         let id = seed.uuid(&format!("agent {first}"))[..8].to_owned();
         let kept: Vec<EntryIndex> = lines.into_iter().filter(|&idx| !draft.is_removed(idx)).collect();
@@ -28,7 +38,10 @@ pub fn extract_inline_agents(draft: &mut EditDraft<'_>, folder: &Path, seed: &Pl
         for &idx in &kept {
             let entry = draft.entry(idx);
             let mut splices: Vec<Splice> = set(&entry, key::AGENT_ID, &quote(&id)).into_iter().collect();
-            let above = session.ancestors(idx).skip(1).find(|above| kept.binary_search(above).is_ok());
+            // If the nearest line of any sub-agent is of another one, there is none of this one above it.
+            let is_kept = |above: EntryIndex| agent_of[above].is_some() && !draft.is_removed(above);
+            let above = session.ancestors(idx).nth(1).and_then(|above| search.nearest(above, is_kept));
+            let above = above.filter(|&above| agent_of[above] == agent_of[idx]);
             let parent = above.and_then(|above| session.entries()[above].uuid());
             if entry.parent_uuid() != parent {
                 let parent = parent.map_or_else(|| "null".to_owned(), |parent| quote(&parent));

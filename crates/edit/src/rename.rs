@@ -38,6 +38,10 @@ const SKIPPED_FIELDS: &[&str] = &[key::MESSAGE, key::TOOL_USE_RESULT, key::UUID,
 /// The length of a uuid. No id is longer.
 const UUID_LENGTH: usize = 36;
 
+/// The maximum number of references by shorter ids in the lists of a line. They may be as short as a byte, and
+/// a new id has the length of a uuid. Further ones stay as they are.
+const MAX_SHORT_ITEMS: usize = 1000;
+
 impl IdRenamer {
     pub(crate) fn new(draft: &EditDraft<'_>, options: &PlanOptions) -> Self {
         let mut paths = draft.moved_paths.clone();
@@ -96,6 +100,7 @@ impl IdRenamer {
         if self.new.is_none() && self.replacements.is_empty() {
             return;
         }
+        let mut n_short_items = 0;
         for (key, value) in entry.members() {
             if SKIPPED_FIELDS.iter().chain(SESSION_FIELDS).any(|said| key.is(said)) {
                 continue;
@@ -104,24 +109,23 @@ impl IdRenamer {
             if key.is(key::LOGICAL_PARENT_UUID) && crate::arrange::is_boundary(entry) && self.new.is_none() {
                 continue;
             }
-            self.value(plan, entry, &key.name(), value, out);
-        }
-    }
-
-    fn value(&self, plan: &EditPlan<'_>, entry: &Entry, key: &str, value: Json<'_>, out: &mut Vec<Splice>) {
-        value.visit_nested(|value| {
-            if value.kind() == JsonKind::String {
-                let inner = value.key().map(JsonKey::name);
-                let key = inner.as_deref().unwrap_or(key);
-                let value = value.json();
-                let before = &entry.text()[..span(entry.text(), value.raw()).start];
-                let is_item = !before.trim_ascii_end().ends_with(':');
-                if let Some(id) = value.quoted().and_then(|id| self.id(plan, key, id, is_item)) {
-                    out.push(Splice::replace(entry.text(), value.raw(), quote(&id)));
+            let key = key.name();
+            value.visit_nested(|value| {
+                if value.kind() == JsonKind::String {
+                    let inner = value.key().map(JsonKey::name);
+                    let key = inner.as_deref().unwrap_or(&key);
+                    let value = value.json();
+                    let before = &entry.text()[..span(entry.text(), value.raw()).start];
+                    let is_item = !before.trim_ascii_end().ends_with(':');
+                    let new = value.quoted().and_then(|id| self.id(plan, key, id, is_item));
+                    n_short_items += usize::from(is_item && new.is_some() && value.raw().len() < UUID_LENGTH);
+                    if let Some(id) = new.filter(|_| n_short_items <= MAX_SHORT_ITEMS) {
+                        out.push(Splice::replace(entry.text(), value.raw(), quote(&id)));
+                    }
                 }
-            }
-            true
-        });
+                true
+            });
+        }
     }
 
     /// Returns the new value of an id, if it changes. An item of a list may be one of very many short texts,

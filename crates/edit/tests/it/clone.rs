@@ -161,3 +161,51 @@ fn deeply_nested_values_do_not_overflow_the_stack() {
     let cloned = plan(&source, new(), |draft| clone(draft, None, Some("T")).unwrap());
     assert!(String::from_utf8(cloned.to_bytes()).unwrap().contains(&deep));
 }
+
+#[test]
+fn very_many_references_by_short_ids_in_a_list_are_not_all_renamed() {
+    let line = |items: &[&str]| format!("raw {{\"type\":\"x\",\"ids\":[\"{}\"]}}\n", items.join("\",\""));
+    let renamed = |items: &[&str]| {
+        let session =
+            session(&log(&format!("u1 user \"hi\"\na1 <- u1 reply m1 text \"x\"\n{}", line(items))));
+        let plan = plan(&session, new(), |draft| clone(draft, None, Some("T")).unwrap());
+        let uuid = plan.options().seed.uuid("u1");
+        let text = String::from_utf8(plan.to_bytes()).unwrap();
+        let line = text.lines().find(|line| line.contains("\"ids\"")).unwrap();
+        line.matches(&uuid).count()
+    };
+    assert_eq!(renamed(&["u1"; 1000]), 1000);
+    assert_eq!(renamed(&["u1"; 50_000]), 1000);
+    assert_eq!(renamed(&["u2"; 50_000]), 0);
+}
+
+#[test]
+fn very_many_lines_that_precede_their_ancestors_get_their_parents_in_one_walk() {
+    // Nothing may follow the end of the conversation, so sidechains below it are placed where they are.
+    const N: usize = 40_000;
+    let below = (0..N).map(|idx| format!("l{idx} <- a{} user \"x\" +{{\"isSidechain\":true}}\n", N - 1));
+    let talk = (1..N).map(|idx| format!("a{idx} <- a{} user \"x\"\n", idx - 1));
+    let first = "a0 user \"x\"\n".to_owned();
+    let session = session(&log(&std::iter::once(first).chain(below).chain(talk).collect::<String>()));
+    let plan = plan(&session, PlanTarget::InPlace, |_| ());
+    let result = Session::from_bytes(&plan.to_bytes());
+    let parent = |idx: usize| result.ancestors(result.find(&format!("l{idx}")).unwrap()).nth(1);
+    assert!((0..N).step_by(999).all(|idx| parent(idx) == result.find("a0")));
+}
+
+#[test]
+fn very_many_sub_agents_below_a_long_one_are_extracted_in_one_walk() {
+    // They precede all lines above them, so each is a sub-agent of its own.
+    const N: usize = 20_000;
+    let side = |line: String| format!("{line} user \"x\" +{{\"isSidechain\":true}}\n");
+    let below = (0..N).map(|idx| side(format!("l{idx} <- a{}", N - 1)));
+    let long = (1..N).map(|idx| side(format!("a{idx} <- a{}", idx - 1)));
+    let first = ["u1 user \"x\"\n".to_owned()].into_iter();
+    let session =
+        session(&log(&first.chain(below).chain([side("a0".to_owned())]).chain(long).collect::<String>()));
+    let plan = plan(&session, new(), |draft| {
+        clone(draft, None, Some("T")).unwrap();
+        extract_inline_agents(draft, Path::new("agents"), &crate::support::options(new()).seed);
+    });
+    assert_eq!(plan.side_files().len(), N + 1);
+}
