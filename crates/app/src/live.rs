@@ -104,6 +104,8 @@ pub struct LiveSession {
     unread: Vec<AppError>,
     family: SessionFamily,
     notes: LineNotes,
+    /// Whether `notes` are those of all entries.
+    is_noted: bool,
     prices: Arc<PriceBook>,
     counter: SpendingCounter,
     spending: Arc<Spending>,
@@ -183,6 +185,7 @@ impl LiveSession {
             unread: Vec::new(),
             family: SessionFamily::default(),
             notes: LineNotes::default(),
+            is_noted: false,
             prices,
             counter: SpendingCounter::default(),
             spending: Arc::default(),
@@ -292,6 +295,7 @@ impl LiveSession {
         if self.is_void {
             return Ok(LiveChange::Replaced);
         }
+        self.is_noted = false;
         let mut change = self.main.follow(&mut self.family.main)?;
         for (logged, agent) in self.agents.iter_mut().zip(self.family.agents.iter_mut()) {
             match logged.log.follow(&mut agent.session) {
@@ -524,8 +528,7 @@ impl LiveSession {
 
     fn agent(&self, selector: &SessionSelector) -> Result<Option<AgentIndex>, LiveError> {
         let Some(id) = &selector.agent else { return Ok(None) };
-        let found = self.family.agents.find_index(|agent| agent.id == *id);
-        found.map(Some).ok_or(LiveError::NoAgent)
+        self.family.find_agent(id).map(Some).ok_or(LiveError::NoAgent)
     }
 
     /// The log that contains the lines of a sub-agent: its own, or that of the session.
@@ -567,8 +570,10 @@ impl LiveSession {
     }
 
     fn update_notes(&mut self) {
-        add_notes(&mut self.notes, &self.family);
-        self.notes.update(&self.family);
+        if !std::mem::replace(&mut self.is_noted, true) {
+            add_notes(&mut self.notes, &self.family);
+            self.notes.update(&self.family);
+        }
     }
 
     fn transcript_builder(&self) -> TranscriptBuilder<'_> {

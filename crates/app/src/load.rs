@@ -92,7 +92,7 @@ impl LoadedSession {
     pub fn main_line_no(&self, anchor: &str) -> Option<u64> {
         let AnchorParts { agent, line_no, .. } = AnchorParts::parse(anchor)?;
         let Some(id) = agent else { return Some(line_no) };
-        let (agent, _) = self.family.agents.enumerated().find(|(_, agent)| agent.id == id)?;
+        let agent = self.family.find_agent(id)?;
         let session = self.family.session(Some(agent));
         let (line, _) = session.entries().enumerated().find(|(_, entry)| entry.at().line_no == line_no)?;
         let line = MainLines::of(&self.family).line(Some(agent), line)?;

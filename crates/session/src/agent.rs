@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::{AgentProgress, AgentResult, Progress, WorkflowResult};
 use threadline_entry::{AgentKind, Kind};
 
+use crate::id_table::IdTable;
 use crate::index::{AgentIndex, EntryIndex, IndexVec};
 use crate::session::Session;
 
@@ -25,6 +26,7 @@ pub struct SessionFamily {
     embedded: EmbeddedAgents,
     /// The agents that each call started, in order.
     spawned: FxHashMap<Spawn, Vec<AgentIndex>>,
+    agent_by_id: IdTable<AgentIndex>,
 }
 
 /// A sub-agent and its log.
@@ -95,8 +97,9 @@ impl SessionFamily {
             named_calls: named,
             embedded: inside,
             spawned: FxHashMap::default(),
+            agent_by_id: IdTable::default(),
         };
-        family.find_spawns();
+        family.index_agents();
         family
     }
 
@@ -113,7 +116,7 @@ impl SessionFamily {
             return false;
         }
         self.embedded.search_progress(&self.main, &mut self.agents, self.n_logged);
-        self.find_spawns();
+        self.index_agents();
         true
     }
 
@@ -138,6 +141,11 @@ impl SessionFamily {
         agent.position() < self.n_logged
     }
 
+    /// Returns the first agent with this id.
+    pub fn find_agent(&self, id: &str) -> Option<AgentIndex> {
+        self.agent_by_id.get(id, |agent| &self.agents[agent].id)
+    }
+
     /// Returns the agents that a call started, as indexes into [`SessionFamily::agents`].
     pub fn spawned_by(
         &self,
@@ -146,6 +154,15 @@ impl SessionFamily {
     ) -> impl Iterator<Item = AgentIndex> {
         let spawn = Spawn { agent, tool_use_id: tool_use_id.to_owned() };
         self.spawned.get(&spawn).into_iter().flatten().copied()
+    }
+
+    /// Indexes the agents by their ids and by the calls that started them.
+    fn index_agents(&mut self) {
+        self.find_spawns();
+        self.agent_by_id = IdTable::default();
+        for (idx, agent) in self.agents.enumerated() {
+            self.agent_by_id.get_or_insert(&agent.id, idx, |idx| &self.agents[idx].id);
+        }
     }
 
     /// Finds the call that started each agent.

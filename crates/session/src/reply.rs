@@ -21,6 +21,9 @@ pub struct Reply {
     pub model: Option<SharedStr>,
     /// The lines of the reply, in file order.
     pub entries: SmallList<EntryIndex, 3>,
+    /// The line whose token usage counts. Lines repeat the figures, and those on early lines are too low, so
+    /// it is the last one of those with the most output tokens.
+    pub usage_entry: EntryIndex,
     /// The tool calls of the reply, as indexes into [`Session::tool_calls`].
     pub calls: SmallList<CallIndex, 3>,
 }
@@ -48,15 +51,8 @@ impl Reply {
         })
     }
 
-    /// Returns the token usage of the reply.
-    ///
-    /// Lines repeat the figures, and those on early lines are too low. The line with the most output tokens
-    /// counts.
+    /// Returns the token usage of the reply, as logged on [`Reply::usage_entry`].
     pub fn usage<'s>(&self, session: &'s Session) -> Option<Usage<'s>> {
-        let usage = |idx: EntryIndex| session.entries()[idx].message()?.usage();
-        match self.entries[..] {
-            [only] => usage(only),
-            _ => self.entries.iter().filter_map(|&idx| usage(idx)).max_by_key(|usage| usage.output_tokens()),
-        }
+        session.entries()[self.usage_entry].message()?.usage()
     }
 }

@@ -311,7 +311,14 @@ impl Session {
         let known = id.as_ref().and_then(|id| self.reply_by_id.get(id, id_of));
         let reply_idx = known.unwrap_or(self.replies.end());
         match known {
-            Some(reply) => self.replies[reply].entries.push(idx),
+            Some(reply) => {
+                let reply = &mut self.replies[reply];
+                reply.entries.push(idx);
+                let output_tokens = |entry: &Entry| Some(entry.message()?.usage()?.output_tokens());
+                if output_tokens(entry) >= output_tokens(&self.entries[reply.usage_entry]) {
+                    reply.usage_entry = idx;
+                }
+            }
             None => {
                 if let Some(id) = &id {
                     self.reply_by_id.insert(id, reply_idx, id_of);
@@ -321,6 +328,7 @@ impl Session {
                     id: id.map(Cow::into_owned),
                     model: model.map(|model| self.names.share(&model)),
                     entries: SmallList::of(idx),
+                    usage_entry: idx,
                     calls: SmallList::default(),
                 });
             }

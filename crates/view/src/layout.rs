@@ -17,7 +17,7 @@ use threadline_usage::UsageTotals;
 
 use crate::call_count::count_tool_calls;
 use crate::finding_summary::FindingSummary;
-use crate::line_note::{self, LineMark, LineNote, LineNotes};
+use crate::line_note::{LineMark, LineNote, LineNotes};
 use crate::outline::{OutlineLine, TitleSource};
 use crate::transcript::{
     AgentView, ItemBody, TranscriptHeader, TranscriptItem, TurnView, anchor, anchor_line, error_anchors,
@@ -133,7 +133,7 @@ pub fn layout_without_totals(
     let session = builder.family.session(agent);
     let state = WriterState::default();
     let writer = TranscriptWriter::new(builder, agent, &state);
-    let layout_builder = LayoutBuilder { writer, notes, spawned: &spawned(builder.family) };
+    let layout_builder = LayoutBuilder { writer, notes };
     let mut layout = Layout { header: session_facts(session), findings, ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
     writer.add_lines_outside_tree(&mut thread);
@@ -172,7 +172,7 @@ pub fn layout_turns(
 ) -> Layout {
     let state = WriterState::default();
     let writer = TranscriptWriter::new(builder, None, &state);
-    let layout_builder = LayoutBuilder { writer, notes, spawned: &spawned(builder.family) };
+    let layout_builder = LayoutBuilder { writer, notes };
     let mut layout = Layout::default();
     let mut thread = builder.family.main.thread();
     writer.add_lines_outside_tree(&mut thread);
@@ -180,25 +180,11 @@ pub fn layout_turns(
     layout
 }
 
-/// The sub-agents that each call started, by the calling agent and the id of the call.
-type AgentsByCall<'a> = FxHashMap<(Option<AgentIndex>, &'a str), Vec<AgentIndex>>;
-
-fn spawned(family: &SessionFamily) -> AgentsByCall<'_> {
-    let mut spawned = AgentsByCall::default();
-    for (i, agent) in family.agents.enumerated() {
-        if let Some(spawn) = &agent.spawn {
-            spawned.entry((spawn.agent, &*spawn.tool_use_id)).or_default().push(i);
-        }
-    }
-    spawned
-}
-
 /// Adds up the notes of the entries.
 #[derive(Clone, Copy)]
 struct LayoutBuilder<'a> {
     writer: TranscriptWriter<'a>,
     notes: &'a LineNotes,
-    spawned: &'a AgentsByCall<'a>,
 }
 
 /// The totals of some lines, including the sub-agents that they started.
@@ -282,7 +268,7 @@ impl<'a> LayoutBuilder<'a> {
                 }
             }
         }
-        let used = |reply: &Reply| line_note::used(self.notes(), reply);
+        let used = |reply: &Reply| self.notes()[reply.usage_entry].reply_tokens;
         let mut view = self.writer.turn_header(&turn, before, &used);
         view.spent += &sum.spent_by_agents;
         let line = OutlineLine {
@@ -334,8 +320,10 @@ impl<'a> LayoutBuilder<'a> {
                 };
                 let call = &session.tool_calls()[call.call];
                 let has_agents = call.is_last_block(entry_idx, block_idx as usize, session);
-                let spawned = if has_agents { self.spawned(&call.id) } else { &[] };
-                for &agent in spawned {
+                let family = self.writer.builder.family;
+                let descends = has_agents && self.writer.descends() && !family.agents.is_empty();
+                let spawned = descends.then(|| family.spawned_by(self.writer.agent, &call.id));
+                for agent in spawned.into_iter().flatten() {
                     let (view, inside) = self.agent(agent);
                     let spent_by_agents = view.spent.clone();
                     sum.add(&LayoutTotals { spent_by_agents, own_errors: 0, ..inside });
@@ -345,13 +333,6 @@ impl<'a> LayoutBuilder<'a> {
             }
         };
         (sum, agents)
-    }
-
-    fn spawned(&self, call: &'a str) -> &'a [AgentIndex] {
-        if self.spawned.is_empty() || !self.writer.descends() {
-            return &[];
-        }
-        self.spawned.get(&(self.writer.agent, call)).map_or(&[], |agents| agents)
     }
 
     /// Returns a sub-agent without its turns, and the totals of its conversation.

@@ -6,9 +6,8 @@
 use std::ops::Range;
 
 use threadline_entry::Kind;
-use threadline_entry::lens::Usage;
 use threadline_session::{
-    AgentIndex, CallIndex, EntryIndex, IndexRange, IndexVec, Reply, ResultPosition, Session, SessionFamily,
+    AgentIndex, CallIndex, EntryIndex, IndexRange, IndexVec, ResultPosition, Session, SessionFamily,
     ToolOutcome,
 };
 
@@ -133,22 +132,7 @@ pub(crate) struct LineNote {
     /// The marks on the line, by block index.
     pub(crate) marks: Box<[(u32, LineMark)]>,
     /// The token counts of the reply, as logged on this line.
-    pub(crate) reply_tokens: Option<LineTokens>,
-}
-
-/// The token counts of a reply, as logged on one of its lines.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LineTokens {
-    pub(crate) tokens: TurnTokens,
-    /// Whether the line has an output count; such a line takes precedence over one without.
-    has_output: bool,
-}
-
-/// Returns the token counts of a reply. Its lines repeat the figures and early ones are too low, so the
-/// largest is used.
-pub(crate) fn used(notes: &IndexVec<EntryIndex, LineNote>, reply: &Reply) -> Option<TurnTokens> {
-    let found = reply.entries.iter().filter_map(|&idx| notes[idx].reply_tokens);
-    found.max_by_key(|used| (used.has_output, used.tokens.output)).map(|used| used.tokens)
+    pub(crate) reply_tokens: Option<TurnTokens>,
 }
 
 /// Something on a line that is counted.
@@ -220,9 +204,7 @@ impl LineNote {
             marks.push((block_idx as u32, mark));
         }
         let usage = (entry.kind() == Kind::Assistant).then(|| entry.message()?.usage()).flatten();
-        let used = usage
-            .map(Usage::tokens)
-            .map(|tokens| LineTokens { tokens: tokens.into(), has_output: tokens.output_tokens.is_some() });
+        let used = usage.map(TurnTokens::of);
         Self { title, marks: marks.into(), reply_tokens: used }
     }
 

@@ -265,3 +265,46 @@ fn the_description_of_a_sub_agent_is_masked() {
     let shown = format!("{view:?} {:?}", layout.unattached_agents);
     assert!(!shown.contains(&secret), "{shown}");
 }
+
+#[test]
+fn the_work_of_very_many_sub_agents_is_read_in_one_pass() {
+    // Each sub-agent started one more.
+    const N_AGENTS: usize = 1500;
+    let home = TestHome::new();
+    let call = |idx: usize| format!("tool t{idx} Task {{\"prompt\":\"p{idx}\"}}");
+    let started =
+        |idx: usize| format!("result t{idx} \"ok\" +{{\"toolUseResult\":{{\"agentId\":\"a{idx}\"}}}}");
+    let mut lines = "u1 user \"go\"\n".to_owned();
+    for idx in 0..N_AGENTS {
+        let above = idx.checked_sub(1).map_or("u1".to_owned(), |before| format!("r{before}"));
+        lines.push_str(&format!("c{idx} <- {above} reply m{idx} {}\n", call(idx)));
+        lines.push_str(&format!("r{idx} <- c{idx} {}\n", started(idx)));
+        let inner = N_AGENTS + idx;
+        let log = |notation: String| log_of("live", &notation);
+        let outer = format!(
+            "x1 user \"p{idx}\"\nx2 <- x1 reply n{idx} {}\nx3 <- x2 {}\n",
+            call(inner),
+            started(inner)
+        );
+        home.file(format!("projects/-p/live/subagents/agent-a{idx}.jsonl"), log(outer));
+        let log = log(format!("y1 user \"p{inner}\"\ny2 <- y1 reply n{inner} text \"done\"\n"));
+        home.file(format!("projects/-p/live/subagents/agent-a{inner}.jsonl"), log);
+    }
+    let path = home.file("projects/-p/live.jsonl", log_of("live", &lines));
+    let mut live = open(&path);
+    let selector = SessionSelector::default();
+    let layout = live.layout(&selector).unwrap();
+    let mut n_read = 0;
+    for turn in layout.turns.indices() {
+        for item in live.turn(&selector, &layout, turn).unwrap().items {
+            let ItemBody::Call(call) = item.body else { continue };
+            let inner = |item: &threadline_view::TranscriptItem| match &item.body {
+                ItemBody::Call(call) => call.agents.iter().filter(|agent| !agent.turns.is_empty()).count(),
+                _ => 0,
+            };
+            let items = call.agents.iter().flat_map(|agent| &agent.turns).flat_map(|turn| &turn.items);
+            n_read += call.agents.len() + items.map(inner).sum::<usize>();
+        }
+    }
+    assert_eq!(n_read, 2 * N_AGENTS);
+}

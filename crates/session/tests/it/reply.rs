@@ -56,6 +56,18 @@ raw {"type":"assistant","uuid":"d1","parentUuid":"c2","message":{"id":"m4","cont
 }
 
 #[test]
+fn the_usage_of_a_reply_of_very_many_lines_is_read_from_one() {
+    const N_LINES: usize = 30_000;
+    let lines =
+        (0..N_LINES).map(|idx| format!("a{idx} reply m1 text \"x\" usage={{\"output_tokens\":{idx}}}\n"));
+    let session = session(&lines.collect::<String>());
+    let reply = &session.replies()[ReplyIndex::FIRST];
+    // One lookup per turn that the reply is in.
+    let total: u64 = (0..N_LINES).filter_map(|_| reply.usage(&session)?.output_tokens()).sum();
+    assert_eq!(total, (N_LINES * (N_LINES - 1)) as u64);
+}
+
+#[test]
 fn lines_without_a_message_id_are_separate_replies() {
     assert_snapshot!(replies(r#"
 raw {"type":"assistant","uuid":"a1","parentUuid":null,"message":{"content":[{"type":"text","text":"one"}]}}
