@@ -20,7 +20,7 @@ pub struct UsageTotals {
     pub web_searches: u64,
     /// The cost of the calls that have a price.
     pub cost: Money,
-    /// The models without a price; their calls are not included in `cost`.
+    /// The models without a price, at most [`ModelNames::MAX`]; their calls are not included in `cost`.
     pub unpriced: ModelNames,
     /// The number of calls without a price.
     pub unpriced_calls: u64,
@@ -78,11 +78,13 @@ impl UsageTotals {
         format!("{}{}", if self.is_lower_bound() { "≥ " } else { "" }, self.cost.short())
     }
 
-    /// Returns the names of the models without a price: the first few, and how many more there are.
+    /// Returns the names of the models without a price: the first few, and how many more there are, if there
+    /// are not too many to count.
     pub fn unpriced_models(&self) -> String {
         let names: Vec<&str> = self.unpriced.iter().take(MAX_NAMED_MODELS).collect();
         match self.unpriced.len() - names.len() {
             0 => names.join(", "),
+            _ if self.unpriced.len() == ModelNames::MAX => format!("{} and more", names.join(", ")),
             more => format!("{} and {more} more", names.join(", ")),
         }
     }
@@ -192,8 +194,10 @@ mod tests {
     fn a_text_about_very_many_models_without_a_price_names_few() {
         let mut totals = UsageTotals { calls: 1000, unpriced_calls: 1000, ..UsageTotals::default() };
         (100..1100).for_each(|idx| totals.unpriced.insert(&format!("m{idx}")));
-        let names = "m100, m1000, m1001, m1002, m1003, m1004, m1005, m1006 and 992 more";
+        let names = "m100, m1000, m1001, m1002, m1003, m1004, m1005, m1006 and more";
         assert_eq!(totals.unpriced_models(), names);
         assert_eq!(totals.caveat().unwrap(), format!("1000 calls without a price ({names})"));
+        totals.unpriced = (1..=9).map(|idx| format!("m{idx}")).collect();
+        assert_eq!(totals.unpriced_models(), "m1, m2, m3, m4, m5, m6, m7, m8 and 1 more");
     }
 }

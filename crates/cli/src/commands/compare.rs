@@ -100,6 +100,9 @@ fn columns(first: &'static str) -> [TableColumn; 4] {
     ]
 }
 
+/// The maximum number of models that are named.
+const MAX_MODELS: usize = 8;
+
 fn figures(cx: &Context, comparison: &Comparison) -> TermText {
     let [a, b] = &comparison.sides;
     let number = |name: &str, value: &dyn Fn(&ComparedConversation) -> u64| {
@@ -114,7 +117,11 @@ fn figures(cx: &Context, comparison: &Comparison) -> TermText {
         vec![name.to_owned(), value(a), value(b), String::new()]
     };
     let models = |side: &ComparedConversation| {
-        side.models.iter().map(|model| short_model(model)).collect::<Vec<_>>().join(", ")
+        let names: Vec<&str> = side.models.iter().take(MAX_MODELS).map(|model| short_model(model)).collect();
+        match side.models.len() - names.len() {
+            0 => names.join(", "),
+            more => format!("{} and {more} more", names.join(", ")),
+        }
     };
     let started =
         |side: &ComparedConversation| side.started.map(|start| minute(start, &cx.zone())).unwrap_or_default();
