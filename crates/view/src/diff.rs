@@ -10,7 +10,7 @@ mod text_lines;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use similar::{ChangeTag, TextDiff};
+use similar::{DiffTag, DiffableStr, TextDiff};
 use threadline_entry::lens::{List, PatchHunk};
 use threadline_session::LineHunk;
 
@@ -301,34 +301,43 @@ const MAX_COMPARED_LENGTH: usize = 2000;
 /// paired have little to do with each other.
 const MAX_COMPARED_LINES: usize = 1000;
 
+/// The maximum number of pairs of words of two lines that are compared, per byte of the lines. Words at their
+/// start and end that are equal do not count. Ordinary text has about a hundred.
+const MAX_WORD_PAIRS_PER_BYTE: usize = 200;
+
 /// Calls `mark` with the ranges of the words that differ between two lines, and whether they are in the new
-/// line; not at all if the lines have little in common.
+/// line; not at all if the lines have little in common, or too many words to compare.
 fn changed_words(old: &str, new: &str, mut mark: impl FnMut(bool, Range<usize>)) {
     if old.len().max(new.len()) > MAX_COMPARED_LENGTH {
         return;
     }
-    let diff = TextDiff::from_words(old, new);
+    let (old_words, new_words) = (old.tokenize_words(), new.tokenize_words());
+    if word_pairs(&old_words, &new_words) > MAX_WORD_PAIRS_PER_BYTE * (old.len() + new.len()) {
+        return;
+    }
+    let diff = TextDiff::from_slices(&old_words, &new_words);
     if diff.ratio() < 0.4 {
         return;
     }
     let (mut old_at, mut new_at) = (0, 0);
-    for change in diff.iter_all_changes() {
-        let length = change.value().len();
-        match change.tag() {
-            ChangeTag::Equal => {
-                old_at += length;
-                new_at += length;
-            }
-            ChangeTag::Delete => {
-                mark(false, old_at..old_at + length);
-                old_at += length;
-            }
-            ChangeTag::Insert => {
-                mark(true, new_at..new_at + length);
-                new_at += length;
-            }
+    for op in diff.ops() {
+        let length = |words: &[&str]| words.iter().map(|word| word.len()).sum::<usize>();
+        let (old_end, new_end) =
+            (old_at + length(&old_words[op.old_range()]), new_at + length(&new_words[op.new_range()]));
+        if op.tag() != DiffTag::Equal {
+            mark(false, old_at..old_end);
+            mark(true, new_at..new_end);
         }
+        (old_at, new_at) = (old_end, new_end);
     }
+}
+
+/// Returns the number of pairs of words between the first and the last ones that differ.
+fn word_pairs(old: &[&str], new: &[&str]) -> usize {
+    let n_first = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[n_first..], &new[n_first..]);
+    let n_last = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    (old.len() - n_last) * (new.len() - n_last)
 }
 
 #[cfg(test)]

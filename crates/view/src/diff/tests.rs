@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use similar::{Algorithm, DiffOp, DiffableStr};
+use similar::{Algorithm, ChangeTag, DiffOp, DiffableStr};
 use threadline_entry::Json;
 use threadline_entry::lens::FromJson;
 
@@ -246,6 +246,22 @@ fn words_of_very_many_replaced_lines_are_not_marked() {
     };
     assert_eq!(marks(MAX_COMPARED_LINES), 2 * MAX_COMPARED_LINES);
     assert_eq!(marks(MAX_COMPARED_LINES + 1), 0);
+}
+
+#[test]
+fn lines_of_very_many_short_words_are_not_compared() {
+    let is_marked = |old: &str, new: &str| {
+        assert!(old.len().max(new.len()) <= MAX_COMPARED_LENGTH);
+        hunks(old, new)[0].lines().any(|line| line.changed().next().is_some())
+    };
+    // Every other word differs.
+    let line = |words: [&str; 2], count: usize| words.join(" ").repeat(count);
+    assert!(!is_marked(&line(["a", "b "], 490), &line(["a", "c "], 490)));
+    assert!(is_marked(&line(["a", "b "], 90), &line(["a", "c "], 90)));
+    assert!(is_marked(&line(["warp", "weft "], 190), &line(["warp", "wefts "], 180)));
+    // All of the others are at the start and the end.
+    let few = |word: &str| format!("{}{word} {}", line(["a", "b "], 240), line(["a", "b "], 240));
+    assert!(is_marked(&few("d"), &few("e")));
 }
 
 #[test]
