@@ -46,6 +46,11 @@ impl Markup {
         self.0.clear();
     }
 
+    /// Removes everything after an offset, which is the length that this markup had.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+
     /// Adds a number.
     pub fn num(&mut self, number: u64) -> &mut Self {
         let _ = write!(self.0.stored, "{number}");
@@ -158,6 +163,11 @@ impl MarkupBuffer {
     pub(crate) fn clear(&mut self) {
         self.stored.clear();
         self.unescaped.clear();
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.stored.truncate(len);
+        self.unescaped.retain(|range| range.end <= len);
     }
 
     /// Adds text without escaping.

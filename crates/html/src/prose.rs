@@ -1,27 +1,32 @@
 //! Markdown as markup: raw HTML is escaped, links are limited to safe schemes, images are not loaded.
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use threadline_view::markdown_limit;
 
 use crate::markup::Markup;
-
-/// Longer texts are not parsed as Markdown, since the parser needs many times their size.
-const MOST_MARKDOWN: usize = 128 << 10;
 
 /// Quotes nested deeper than this are joined to the quote around them: browsers limit the depth, too.
 const MOST_QUOTES: usize = 40;
 
-/// Adds untrusted Markdown.
+/// Adds untrusted Markdown, as its source if it would become too long.
 pub(crate) fn markdown(out: &mut Markup, text: &str) {
-    if text.len() > MOST_MARKDOWN {
+    let start = out.len();
+    if format_within(out, text, markdown_limit(text)).is_none() {
+        out.truncate(start);
         out.lit("<div class=\"code\"><pre tabindex=\"0\"><code>").text(text).lit("</code></pre></div>");
-        return;
     }
+}
+
+/// Adds formatted Markdown of at most this length; `None` if it would become longer or has no limit.
+fn format_within(out: &mut Markup, text: &str, limit: Option<usize>) -> Option<()> {
+    let end = out.len() + limit?;
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer =
         MarkdownRenderer { out, columns: Vec::new(), column: 0, in_head: false, links: Vec::new(), depth: 0 };
-    for event in Parser::new_ext(text, options) {
+    Parser::new_ext(text, options).try_for_each(|event| {
         writer.event(event);
-    }
+        (writer.out.len() <= end).then_some(())
+    })
 }
 
 /// Returns the URL if it is safe to link to: only `http`, `https` and `mailto`, without control characters or
@@ -240,9 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_long_to_parse_is_shown_as_it_is() {
-        let html = rendered(&"*a* <b>\n".repeat(MOST_MARKDOWN / 8 + 1));
-        assert!(html.contains("*a* &lt;b&gt;\n*a*") && !html.contains("<em>"));
+    fn a_text_that_would_become_too_long_is_shown_as_it_is() {
+        let wide = format!("{}\n{}\n{}", "|*a*".repeat(1000), "|-".repeat(1000), "|a\n".repeat(1000));
+        let url = format!("https://a/{}", "b".repeat(3000));
+        for text in ["*a* <b>\n".repeat(20_000), wide, format!("[a]: {url}\n\n{}*a*", "[a] ".repeat(300))] {
+            let html = rendered(&text);
+            assert!(html.len() < 2 * text.len() && html.contains("*a*"), "{} {}", html.len(), text.len());
+        }
+        assert!(rendered(&format!("[a]: {url}\n\n[a] [a] *b*")).contains("<em>b</em>"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::ansi::each_line;
 use crate::highlight::{can_highlight, highlight};
-use crate::markdown::{self, MOST_MARKDOWN};
+use crate::markdown;
 use crate::page::{TermPage, TextLabel, truncate, without_tabs};
 use crate::text::TermText;
 use crate::{text, visible};
@@ -150,10 +150,10 @@ fn dim_lines_below(text: &str, page: TermPage, indent: usize, emit: &mut dyn FnM
 
 /// Renders Markdown on a terminal, and prints its source elsewhere.
 fn prose_lines(text: &str, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
-    if page.color && text.len() <= MOST_MARKDOWN {
-        markdown::render(text, page, indent).into_iter().for_each(emit);
-    } else {
-        page.wrap_each(text, indent, emit);
+    let lines = if page.color { markdown::render(text, page, indent) } else { None };
+    match lines {
+        Some(lines) => lines.into_iter().for_each(emit),
+        None => page.wrap_each(text, indent, emit),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anstyle::Style;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use threadline_view::markdown_limit;
 use unicode_width::UnicodeWidthStr;
 
 use crate::highlight::highlight;
@@ -12,35 +13,39 @@ use crate::styled::StyledText;
 use crate::text::TermText;
 use crate::{text, visible};
 
-/// Longer texts are set as they are: a parser needs many times their size.
-pub(crate) const MOST_MARKDOWN: usize = 128 << 10;
-
 /// Quotes and lists nested deeper than this get no further margin, since there is no space for one.
 const MOST_MARGINS: usize = 40;
 
-/// Renders Markdown as lines that fit the page after an indent. Raw HTML is shown as text.
-pub(crate) fn render(text: &str, page: TermPage, indent: usize) -> Vec<TermText> {
+/// Renders Markdown as lines that fit the page after an indent. Raw HTML is shown as text. `None` if the text
+/// is to be shown as its source, since it would become too long.
+pub(crate) fn render(text: &str, page: TermPage, indent: usize) -> Option<Vec<TermText>> {
     render_with(text, page, indent, true)
 }
 
-/// Renders Markdown whose end is not known yet, without highlighting of code, which can take long.
-pub(crate) fn render_unfinished(text: &str, page: TermPage) -> Vec<TermText> {
-    render_with(text, page, 0, false)
+/// Renders a part of a Markdown text, which is not highlighted if its end is not known yet, since that can
+/// take long.
+pub(crate) fn render_part(text: &str, page: TermPage, is_finished: bool) -> Vec<TermText> {
+    render_with(text, page, 0, is_finished).unwrap_or_else(|| {
+        let mut lines = Vec::new();
+        page.wrap_each(&visible(text), 0, |line| lines.push(line));
+        lines
+    })
 }
 
-fn render_with(text: &str, page: TermPage, indent: usize, highlights: bool) -> Vec<TermText> {
+fn render_with(text: &str, page: TermPage, indent: usize, highlights: bool) -> Option<Vec<TermText>> {
+    let limit = markdown_limit(text)?;
     let text = visible(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut setter = MarkdownFormatter::new(page, page.prose_width(indent));
+    let mut setter = MarkdownFormatter::new(page, page.prose_width(indent), limit);
     setter.highlights = highlights;
-    if text.len() > MOST_MARKDOWN {
-        setter.push_text(&text);
-        return setter.finish();
-    }
     for event in Parser::new_ext(&text, options) {
         setter.event(event);
+        if setter.length > limit {
+            return None;
+        }
     }
-    setter.finish()
+    setter.flush();
+    (setter.length <= limit).then_some(setter.lines)
 }
 
 struct MarkdownFormatter {
@@ -49,6 +54,10 @@ struct MarkdownFormatter {
     /// Whether code is highlighted.
     highlights: bool,
     lines: Vec<TermText>,
+    /// The length of the lines, of the URLs of links, and of the cells of tables, in bytes.
+    length: usize,
+    /// Beyond this length, the lines are incomplete.
+    limit: usize,
     /// The current paragraph.
     text: StyledText,
     styles: Vec<Style>,
@@ -72,12 +81,14 @@ struct MarkdownTable {
 }
 
 impl MarkdownFormatter {
-    fn new(page: TermPage, width: usize) -> Self {
+    fn new(page: TermPage, width: usize, limit: usize) -> Self {
         Self {
             page,
             width,
             highlights: true,
             lines: Vec::new(),
+            length: 0,
+            limit,
             text: StyledText::default(),
             styles: vec![Style::new()],
             margins: Vec::new(),
@@ -191,6 +202,7 @@ impl MarkdownFormatter {
             Tag::Strikethrough => self.enter(TextLabel::Dim),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.enter(TextLabel::Link);
+                self.length += dest_url.len();
                 self.link = Some(dest_url.into_string().into());
             }
             Tag::Table(aligns) => {
@@ -239,6 +251,7 @@ impl MarkdownFormatter {
             }
             TagEnd::TableCell => {
                 let cell = std::mem::take(&mut self.text);
+                self.length += size_of::<StyledText>();
                 if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
                     row.push(cell);
                 }
@@ -284,7 +297,11 @@ impl MarkdownFormatter {
             Some((last, outer)) => (bullet.unwrap_or_else(|| last.clone()), concat(outer)),
             None => (TermText::new(), TermText::new()),
         };
-        self.lines.push((outer + last + text).trim_end());
+        let line = (outer + last + text).trim_end();
+        self.length += line.len() + 1;
+        if self.length <= self.limit {
+            self.lines.push(line);
+        }
     }
 
     fn flush(&mut self) {
@@ -292,9 +309,7 @@ impl MarkdownFormatter {
             return;
         }
         let text = std::mem::take(&mut self.text);
-        for line in text.wrap(self.page, self.room()) {
-            self.line(line);
-        }
+        text.wrap_each(self.page, self.room(), |line| self.line(line));
     }
 
     fn code_block(&mut self) {
@@ -318,13 +333,13 @@ impl MarkdownFormatter {
             }
         }
         let room = self.room().saturating_sub(3 * columns.saturating_sub(1)).max(columns);
-        while widths.iter().sum::<usize>() > room {
-            let Some(widest) = widths.iter_mut().max() else { break };
-            *widest -= 1;
-        }
+        narrow(&mut widths, room);
         for (i, row) in table.rows.iter().enumerate() {
+            if self.length > self.limit {
+                return;
+            }
             let cells: Vec<Vec<TermText>> =
-                row.iter().zip(&widths).map(|(cell, width)| cell.wrap(self.page, (*width).max(1))).collect();
+                row.iter().zip(&widths).map(|(cell, width)| self.wrap_cell(cell, (*width).max(1))).collect();
             for part in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
                 let cell = |(column, lines): (usize, &Vec<TermText>)| {
                     let text = lines.get(part).cloned().unwrap_or_default();
@@ -345,9 +360,38 @@ impl MarkdownFormatter {
         }
     }
 
-    fn finish(mut self) -> Vec<TermText> {
-        self.flush();
-        self.lines
+    /// Renders a cell. A link is repeated on each line, so it may become very long.
+    fn wrap_cell(&mut self, cell: &StyledText, width: usize) -> Vec<TermText> {
+        let (mut lines, mut length) = (Vec::new(), self.length);
+        cell.wrap_each(self.page, width, |line| {
+            length += line.len();
+            if length <= self.limit {
+                lines.push(line);
+            }
+        });
+        if length > self.limit {
+            self.length = length;
+        }
+        lines
+    }
+}
+
+/// Narrows the widest columns until all fit, the last of them first.
+fn narrow(widths: &mut [usize], room: usize) {
+    let total = |max: usize| widths.iter().map(|width| (*width).min(max)).sum::<usize>();
+    let (mut fits, mut too_wide) = (0, widths.iter().copied().max().unwrap_or(0));
+    if total(too_wide) <= room {
+        return;
+    }
+    while fits + 1 < too_wide {
+        let max = fits + (too_wide - fits) / 2;
+        *(if total(max) <= room { &mut fits } else { &mut too_wide }) = max;
+    }
+    let mut rest = room.saturating_sub(total(fits));
+    for width in widths.iter_mut().filter(|width| **width > fits) {
+        let is_wider = rest > 0;
+        *width = fits + usize::from(is_wider);
+        rest -= usize::from(is_wider);
     }
 }
 
@@ -357,10 +401,13 @@ pub(crate) fn code_line(line: TermText, room: usize) -> TermText {
     text!("  {line}").trim_end()
 }
 
+/// Longer URLs are not clickable: terminals and browsers limit their length, too.
+const MAX_CLICKABLE: usize = 2000;
+
 /// Returns whether a URL may become a clickable link.
 fn is_clickable(url: &str) -> bool {
     let known = ["https://", "http://", "mailto:"].iter().any(|scheme| url.starts_with(scheme));
-    known && !url.chars().any(char::is_control)
+    known && url.len() <= MAX_CLICKABLE && !url.chars().any(char::is_control)
 }
 
 fn concat(parts: &[TermText]) -> TermText {
@@ -377,7 +424,7 @@ mod tests {
 
     fn set(text: &str) -> String {
         let page = TermPage { width: Some(44), color: true, links: false, whole_lines: false };
-        let lines = render(text, page, 0);
+        let lines = render_part(text, page, true);
         lines.iter().map(TermText::plain).collect::<Vec<_>>().join("\n")
     }
 
@@ -420,18 +467,46 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_long_to_parse_is_set_as_it_is() {
-        let text = set(&"*a* <b>\n".repeat(MOST_MARKDOWN / 8 + 1));
-        assert!(text.starts_with("*a* <b>\n*a* <b>\n"));
+    fn a_text_that_would_become_too_long_is_set_as_it_is() {
+        let page = TermPage { width: Some(200), color: true, links: true, whole_lines: false };
+        let url = format!("https://a/{}", "b".repeat(1900));
+        let wide = format!("{}\n{}\n{}", "|*a*".repeat(1000), "|-".repeat(1000), "|a\n".repeat(1000));
+        let padded = format!("|{}|b|\n|-|-|\n{}\n*a*", "a".repeat(150), "|a|b\n".repeat(3000));
+        let references = format!("[a]: {url}\n\n{}*a*", "[a] ".repeat(300));
+        let long_link = format!("[{}]({url}) *a*", "a ".repeat(10_000));
+        for text in ["*a* <b>\n".repeat(20_000), wide, padded, references, long_link] {
+            assert!(render(&text, page, 0).is_none(), "{}", &text[..40]);
+            let lines = render_part(&text, page, true);
+            assert!(lines.iter().map(TermText::len).sum::<usize>() < 2 * text.len());
+            assert!(lines.iter().any(|line| line.plain().contains("*a*")));
+        }
+    }
+
+    #[test]
+    fn columns_are_narrowed_as_one_column_at_a_time() {
+        let one_by_one = |widths: &mut [usize], room: usize| {
+            while widths.iter().sum::<usize>() > room {
+                let Some(widest) = widths.iter_mut().max() else { break };
+                *widest -= 1;
+            }
+        };
+        for widths in [vec![], vec![3], vec![9, 1, 9, 9], vec![5, 7, 2, 7, 30], vec![0, 4, 4]] {
+            for room in widths.len()..60 {
+                let (mut found, mut expected) = (widths.clone(), widths.clone());
+                narrow(&mut found, room);
+                one_by_one(&mut expected, room);
+                assert_eq!(found, expected, "{widths:?} in {room}");
+            }
+        }
     }
 
     #[test]
     fn hostile_markdown_emits_no_control_sequences() {
         let page = TermPage { width: Some(40), color: false, links: true, whole_lines: false };
-        let lines = render("\u{1b}[31mred\u{1b}]0;title\u{7} [x](javascript:alert(1))", page, 0);
+        let lines = render_part("\u{1b}[31mred\u{1b}]0;title\u{7} [x](javascript:alert(1))", page, true);
         assert_eq!(lines, ["^[[31mred^[]0;title^G x", "(javascript:alert(1))"]);
         // Markdown decodes entities, so its output can contain control characters that its source does not.
-        let lines = render("&#27;[31m `&#27;` &#x9b;2J [a&#7;](https://b&#27;c)", page, 0);
+        let lines = render_part("&#27;[31m `&#27;` &#x9b;2J [a&#7;](https://b&#27;c)", page, true);
         assert_eq!(lines, ["^[[31m &#27; <U+009B>2J a^G", "(https://b^[c)"]);
     }
 
@@ -446,7 +521,7 @@ mod tests {
             indent in 0_usize..30,
         ) {
             let page = TermPage { width: Some(width), color: true, links: true, whole_lines: false };
-            for line in render(&parts.concat(), page, indent) {
+            for line in render(&parts.concat(), page, indent).unwrap_or_default() {
                 prop_assert!(!line.plain().contains(|ch: char| ch.is_control() && ch != '\t'), "{line:?}");
                 let ours = line.as_str().replace("\u{1b}]8;;", "").replace("\u{1b}\\", "");
                 prop_assert!(ours.split('\u{1b}').skip(1).all(|part| part.starts_with('[')), "{line:?}");
@@ -457,7 +532,7 @@ mod tests {
     #[test]
     fn links_are_clickable_if_the_terminal_supports_them() {
         let page = TermPage { width: Some(40), color: false, links: true, whole_lines: false };
-        let lines = render("see [the docs](https://example.org)", page, 0);
+        let lines = render_part("see [the docs](https://example.org)", page, true);
         let link = "\u{1b}]8;;https://example.org\u{1b}\\the docs\u{1b}]8;;\u{1b}\\";
         assert_eq!(lines, [&*format!("see {link}")]);
         assert_eq!(lines[0].plain(), "see the docs");

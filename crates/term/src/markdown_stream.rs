@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::highlight::CodeHighlighter;
-use crate::markdown::{code_line, render, render_unfinished};
+use crate::markdown::{code_line, render_part};
 use crate::page::{TermPage, truncate};
 use crate::text::TermText;
 use crate::visible;
@@ -186,7 +186,7 @@ impl MarkdownStream {
     }
 
     fn block(&mut self, source: &str, page: TermPage) -> Vec<TermText> {
-        let rendered = render(source.trim_matches('\n'), page, 0);
+        let rendered = render_part(source.trim_matches('\n'), page, true);
         if rendered.iter().all(|line| line.plain().trim().is_empty()) {
             return Vec::new();
         }
@@ -227,7 +227,7 @@ pub fn render_tail(text: &str, is_code: bool, page: TermPage, height: usize) -> 
         let room = page.prose_width(0).saturating_sub(2);
         text.lines().map(|line| code_line(truncate(line, room).into(), room)).collect()
     } else {
-        render_unfinished(text.trim_matches('\n'), page)
+        render_part(text.trim_matches('\n'), page, false)
     };
     lines.drain(..lines.len().saturating_sub(height));
     lines
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn blocks_look_as_in_the_whole_text() {
-        let whole = render(SAMPLE, PAGE, 0);
+        let whole = render_part(SAMPLE, PAGE, true);
         let whole: Vec<String> = whole.iter().map(|line| line.plain().into_owned()).collect();
         for size in [1, 3, 7, 1000] {
             let (lines, _) = stream(SAMPLE, size);
@@ -327,7 +327,7 @@ mod tests {
         #[test]
         fn no_text_is_lost(text in "([a-z#>*`|\\- \n0-9.]{0,80})", size in 1usize..9) {
             let words = |text: &str| -> String { text.chars().filter(char::is_ascii_lowercase).collect() };
-            let whole = render(&text, PAGE, 0).iter().map(|line| line.plain().into_owned()).collect::<String>();
+            let whole = render_part(&text, PAGE, true).iter().map(|line| line.plain().into_owned()).collect::<String>();
             let (lines, tail) = stream(&text, size);
             // The language of fenced code is not shown.
             prop_assume!(!text.contains("```") && !text.contains('['));

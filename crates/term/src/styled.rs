@@ -78,18 +78,11 @@ impl StyledText {
         emit(out);
     }
 
-    /// Renders the text as lines of at most `width` columns.
+    /// Renders the text as lines of at most `width` columns. Passes them to `emit` one at a time, so that a
+    /// long text is not collected.
     ///
     /// Breaks at newlines and, if possible, at spaces. A space at a break may end the line but is not
     /// carried over to the next one. Indentation is kept.
-    pub(crate) fn wrap(&self, page: TermPage, width: usize) -> Vec<TermText> {
-        let mut lines = Vec::new();
-        self.wrap_each(page, width, |line| lines.push(line));
-        lines
-    }
-
-    /// Like [`StyledText::wrap`], but passes the lines to `emit` one at a time, so that a long text is not
-    /// collected.
     pub(crate) fn wrap_each(&self, page: TermPage, width: usize, mut emit: impl FnMut(TermText)) {
         // A line that is not wrapped may be very long.
         if width == usize::MAX && !self.runs.iter().any(|run| run.text.contains('\n')) {
@@ -157,6 +150,8 @@ mod tests {
         let page = TermPage { width: Some(12), color: false, links: false, whole_lines: false };
         let mut text = StyledText::default();
         text.push(Style::new(), "if x:\n    return one two\n  done");
-        assert_eq!(text.wrap(page, 12), ["if x:", "    return ", "one two", "  done"]);
+        let mut lines = Vec::new();
+        text.wrap_each(page, 12, |line| lines.push(line));
+        assert_eq!(lines, ["if x:", "    return ", "one two", "  done"]);
     }
 }

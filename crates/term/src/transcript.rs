@@ -340,11 +340,10 @@ impl<'a> TermWriter<'a> {
 
     /// Renders Markdown on a terminal, and prints its source elsewhere.
     fn prose(&mut self, indent: usize, text: &str) {
-        if !self.page.color || text.len() > markdown::MOST_MARKDOWN {
-            return self.paragraph(indent, None, text);
-        }
-        for line in markdown::render(text, self.page, indent) {
-            self.line(indent, None, &line);
+        let lines = if self.page.color { markdown::render(text, self.page, indent) } else { None };
+        match lines {
+            Some(lines) => lines.iter().for_each(|line| self.line(indent, None, line)),
+            None => self.paragraph(indent, None, text),
         }
     }
 

@@ -47,6 +47,7 @@ mod json_indent;
 mod layout;
 mod line_note;
 mod markdown;
+mod markdown_limit;
 mod name;
 mod outline;
 mod overview;
@@ -81,6 +82,7 @@ pub use layout::{
 };
 pub use line_note::{LineNotes, LineNotesPart, NoteRange};
 pub use markdown::{MarkdownRenderer, markdown};
+pub use markdown_limit::markdown_limit;
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};
 pub use outline::{OutlineBuilder, OutlineLine, outline, turn_title};
 pub use overview::{
