@@ -19,7 +19,7 @@ use threadline_entry::{
     parse_line, value, visit_strings,
 };
 use threadline_secret::{
-    KnownSecrets, PlaceholderId, Replacer, Rules, SecretMatch, SecretMatches, free_now, mask,
+    KnownSecrets, PlaceholderId, Replacer, Rules, SecretMatch, SecretMatches, SecretPrinter, free_now, mask,
 };
 use threadline_session::Session;
 
@@ -60,6 +60,8 @@ pub struct Redactor<'r> {
     n_learnt: usize,
     /// Short strings without a secret, as written in a line: most keys and many values repeat in every line.
     clean_strings: FxHashSet<Box<str>>,
+    /// The last calls whose commands print a secret, and whose results have not been read, by id.
+    printers: VecDeque<(Box<str>, SecretPrinter)>,
     /// The kinds, descriptions and keys of the secrets.
     shared_texts: FxHashSet<Arc<str>>,
     /// The number of secrets that were returned, and of those beyond [`MAX_LISTED`].
@@ -85,6 +87,12 @@ const MAX_CLEAN_STRINGS: usize = 1 << 12;
 const MIN_LONG_STRING: usize = 256;
 const MAX_LONG_STRINGS: usize = 8;
 
+/// The longest command, and the longest id of a call, that are examined, and the maximum number of calls that
+/// wait for their results.
+const MAX_COMMAND: usize = 1 << 10;
+const MAX_CALL_ID: usize = 64;
+const MAX_PRINTERS: usize = 64;
+
 /// The maximum number of passes over one text. Replacing a secret may reveal another.
 const MAX_PASSES: usize = 16;
 
@@ -99,6 +107,7 @@ impl<'r> Redactor<'r> {
             has_learnt: false,
             n_learnt: 0,
             clean_strings: FxHashSet::default(),
+            printers: VecDeque::new(),
             shared_texts: FxHashSet::default(),
             n_listed: 0,
             n_unlisted: 0,
@@ -185,7 +194,15 @@ impl<'r> Redactor<'r> {
         let mut column: Option<(&str, Option<usize>, String)> = None;
         // The last long strings of the line without a secret.
         let mut clean: VecDeque<&str> = VecDeque::new();
+        // The id of the last call of the line, and how the result in the line was printed.
+        let (mut call_id, mut printer) = ("", None);
         visit_strings(line, |text| {
+            match text.key {
+                key::ID => call_id = text.inner,
+                key::COMMAND => self.add_printer(call_id, text.inner),
+                key::TOOL_USE_ID => printer = self.take_printer(text.inner).or(printer),
+                _ => {}
+            }
             if matches!(text.role, StringRole::Id | StringRole::Opaque) {
                 return;
             }
@@ -232,8 +249,49 @@ impl<'r> Redactor<'r> {
             }
         });
         if let Some((key, _, lines)) = column {
-            self.learn_text(&lines, at, key, hits);
+            self.learn_text(&lines, at, key, hits.as_deref_mut());
         }
+        if let Some(printer) = printer {
+            self.learn_printed(line, at, printer, hits);
+        }
+    }
+
+    /// Keeps a call whose command prints a secret, until its result is read.
+    fn add_printer(&mut self, call_id: &str, command: &str) {
+        if call_id.is_empty() || call_id.len() > MAX_CALL_ID || command.len() > MAX_COMMAND {
+            return;
+        }
+        if let Some(printer) = SecretPrinter::of_command(&decode(command)) {
+            self.printers.push_back((call_id.into(), printer));
+            if self.printers.len() > MAX_PRINTERS {
+                self.printers.pop_front();
+            }
+        }
+    }
+
+    /// Returns how the call with this id prints a secret, if it does.
+    fn take_printer(&mut self, call_id: &str) -> Option<SecretPrinter> {
+        let at = self.printers.iter().position(|(id, _)| **id == *call_id)?;
+        self.printers.remove(at).map(|(_, printer)| printer)
+    }
+
+    /// Learns the secret that the result of a call consists of, in a line with the result.
+    fn learn_printed(
+        &mut self,
+        line: &str,
+        at: Option<Position>,
+        printer: SecretPrinter,
+        mut hits: Option<&mut Vec<MaskedSecret>>,
+    ) {
+        visit_strings(line, |text| {
+            if !matches!(text.key, key::CONTENT | key::TEXT | key::STDOUT) {
+                return;
+            }
+            let output = decode(text.inner);
+            if let Some(found) = self.rules.find_printed(printer, &output) {
+                self.learn_match(&found, &output[found.range.clone()], at, text.key, hits.as_deref_mut());
+            }
+        });
     }
 
     /// Learns the secrets in a text, and adds them to `hits`. Returns whether there are any.
@@ -249,19 +307,30 @@ impl<'r> Redactor<'r> {
         }
         let all = self.rules.matches_in_member(key, text);
         for found in all.iter() {
-            let secret = &text[found.range.clone()];
-            match &mut hits {
-                Some(hits) if self.n_listed < MAX_LISTED => {
-                    self.n_listed += 1;
-                    hits.push(self.masked(&found, secret, at, key));
-                }
-                hits => {
-                    self.n_unlisted += usize::from(hits.is_some());
-                    self.replacer.add(&found, secret);
-                }
-            }
+            self.learn_match(&found, &text[found.range.clone()], at, key, hits.as_deref_mut());
         }
         !all.is_empty()
+    }
+
+    /// Learns a secret, and adds it to `hits`.
+    fn learn_match(
+        &mut self,
+        found: &SecretMatch<'_>,
+        secret: &str,
+        at: Option<Position>,
+        key: &str,
+        hits: Option<&mut Vec<MaskedSecret>>,
+    ) {
+        match hits {
+            Some(hits) if self.n_listed < MAX_LISTED => {
+                self.n_listed += 1;
+                hits.push(self.masked(found, secret, at, key));
+            }
+            hits => {
+                self.n_unlisted += usize::from(hits.is_some());
+                self.replacer.add(found, secret);
+            }
+        }
     }
 
     fn masked(

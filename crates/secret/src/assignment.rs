@@ -128,6 +128,7 @@ const TEST_WORDS: &[&str] = &["fake", "mock"];
 
 /// The maximum length of a name, of a value, and of a value of nothing but letters, digits and a few signs.
 const LONGEST_NAME: usize = 64;
+const LONGEST_DECLARATION: usize = 160;
 const LONGEST_VALUE: usize = 512;
 const LONGEST_TOKEN: usize = 8192;
 
@@ -182,16 +183,30 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let lower = text[start..end].to_ascii_lowercase();
     let is_setter =
         lower.rsplit('.').next().is_some_and(|name| name.starts_with("set") || name.starts_with("with"));
-    if value.is_argument && !is_setter && &text[start..end] != "PASSWORD" {
+    // `.password("…")` of a builder.
+    let is_builder = tail == 0 && text[start..at.start] == *".";
+    if value.is_argument && !is_setter && !is_builder && &text[start..end] != "PASSWORD" {
         return None;
     }
     let is_flag = text[start..end].starts_with("--")
         || text[start..end].starts_with('-') && name.is_password && text[..start].ends_with([' ', '\n']);
     // `ENV NAME value` in a Dockerfile, and other commands that set a variable.
     let is_set = value.by_space
-        && ["ENV ", "ARG ", "setenv ", "setx ", "set -x ", "set -gx ", "set -Ux ", "#define "]
-            .iter()
-            .any(|word| text[..start].ends_with(word));
+        && [
+            "ENV ",
+            "ARG ",
+            "setenv ",
+            "SetEnv ",
+            "setx ",
+            "set -x ",
+            "set -gx ",
+            "set -Ux ",
+            "#define ",
+            "fastcgi_param ",
+            "proxy_set_header ",
+        ]
+        .iter()
+        .any(|word| text[..start].ends_with(word));
     // A row of a table that is aligned with spaces: `password    …`.
     let is_row = value.by_space
         && bytes[end..].starts_with(b"  ")
@@ -200,8 +215,12 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     if value.by_space && !is_flag && !is_set && !is_row {
         return None;
     }
+    // `env[DB_PASSWORD] = …` of PHP-FPM, but not a variable in a map of code.
+    if bytes[end..].starts_with(b"] =") && value.quote.is_none() && !text[..start].ends_with("env[") {
+        return None;
+    }
     // A row of a Markdown table: `| Password | … |`.
-    if value.is_cell && !text[..start].trim_end_matches([' ', '*', '`']).ends_with('|') {
+    if value.is_cell && !begins_cell(text, start) {
         return None;
     }
     name.is_env |= is_set || is_flag && name.is_password;
@@ -214,7 +233,9 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         return Some(range);
     }
     // Alone on the rest of its line, as in a configuration file.
-    let is_line = matches!(bytes.get(range.end), None | Some(b'\n' | b'\r')) && (!value.by_space || is_row);
+    let is_end =
+        matches!(bytes.get(range.end), None | Some(b'\n' | b'\r')) || bytes[range.end..].starts_with(b" # ");
+    let is_line = is_end && (!value.by_space || is_row);
     if is_row && !is_line {
         return None;
     }
@@ -230,6 +251,22 @@ fn begins_line(bytes: &[u8], start: usize) -> bool {
     let before = &bytes[start.saturating_sub(LONGEST_NAME)..start];
     let indent = before.iter().rev().take_while(|byte| b" \t+-".contains(byte)).count();
     start == indent || before.iter().rev().nth(indent) == Some(&b'\n')
+}
+
+/// Returns whether the cell of a table contains nothing before a name but a few words: `| Admin password | … |`.
+/// The first cell of a line needs no mark before it.
+fn begins_cell(text: &str, start: usize) -> bool {
+    const REACH: usize = 48;
+    let before = &text[text.floor_char_boundary(start.saturating_sub(REACH))..start];
+    let is_start = before.len() == start;
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let cell = line.rsplit(['|', '│']).next().unwrap_or_default();
+    let is_whole = is_start || line.len() < before.len() || cell.len() < line.len();
+    let words = cell.trim_matches([' ', '*', '`', '\t']);
+    is_whole
+        && words.split(' ').count() <= 3
+        && words.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" _-".contains(&byte))
+        && (words.is_empty() || cell.len() < line.len())
 }
 
 /// Returns whether a word of a name begins here: `PASS`, `db.pass`, `keystorePass`.
@@ -274,7 +311,7 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
         }
         matches!(get(at), b'"' | b'\'' | b'`').then(|| (get(at), at + 1))
     };
-    if let Some(start) = declared_start(&bytes[at..bytes.len().min(at + LONGEST_NAME)]) {
+    if let Some(start) = declared_start(&bytes[at..bytes.len().min(at + LONGEST_DECLARATION)]) {
         let start = at + start;
         let quote = Some(get(start - 1)).filter(|quote| b"\"'`".contains(quote));
         return Some(AssignedValue {
@@ -284,7 +321,10 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
             plain_equals: false,
             by_space: false,
             is_argument: false,
-            is_cell: bytes[at..start].iter().find(|byte| !b" \t*`".contains(byte)) == Some(&b'|'),
+            is_cell: bytes[at..start]
+                .iter()
+                .find(|byte| !b" \t*`".contains(byte))
+                .is_some_and(|byte| matches!(byte, b'|' | 0xE2)),
         });
     }
     let closing = quotes(at);
@@ -327,7 +367,13 @@ fn value_start(bytes: &[u8], end: usize) -> Option<AssignedValue> {
     let plain_equals = get(at) == b'=' && get(at + 1) != b'=' && get(at + 1) != b'>'
         || get(at) == b':' && get(at + 1) == b'-';
     let by_space = match (get(at), get(at + 1)) {
-        // A comparison, or a path: `Secret::Known`.
+        // A comparison with a string: `password == "…"`.
+        (b'=' | b'!', b'=') if closing.is_none() => {
+            at = skip(at + 2 + usize::from(get(at + 2) == b'='));
+            quotes(at)?;
+            false
+        }
+        // Another comparison, or a path: `Secret::Known`.
         (b'=', b'=') | (b':', b':') => return None,
         (b':' | b'=', b'=' | b'>') | (b':', b'-') => {
             at += 2;
@@ -394,26 +440,43 @@ fn declared_start(rest: &[u8]) -> Option<usize> {
         r#"\s?:\s?[A-Za-z&'][A-Za-z0-9_&' <>\[\]?.|]{0,30}?\s?=\s?["'`]"#,
         r#"\s(?:string|String|str|std::string|char\*)\s?=\s?["'`]"#,
         r#"\[[0-9]*\]\s?=\s?""#,
+        r#"\s[Aa]s\s[A-Za-z.]{1,20}\s?=\s?""#,
+        // A comparison in a call: `password.equals("…")`, `expect(password).toBe("…")`.
+        r#"(?:\(\))?\)?\.(?:equals|equalsIgnoreCase|toBe|toEqual|eq|compareTo)\(["']"#,
+        // The value of an object: `"db_password": {"sensitive": true, "value": "…"}`.
+        r#"\\?["']?\s?[:=]\s?\{[^{}]{0,100}?\\?["']?(?:value|default)\\?["']?\s*[:=]\s*\\?["']"#,
+        // A variable of PHP-FPM: `env[DB_PASSWORD] = …`.
+        r#"\][ \t]=[ \t]"#,
+        // A member of a map: `$ENV{DB_PASSWORD} = "…"`.
+        r#"[\]}]\s?(?:\|\||\?\?)?=\s?["']"#,
         // The prefix of a string: `password = b"…"`, `PASSWORD = N'…'`, `String::from("…")`.
-        r#"["']?\s?(?:=|:=?)\s?(?:[bBrRuUN@$]{1,2}|String::from\()["']"#,
+        r#"["']?\s?(?:=|:=?)\s?(?:[bBrRuUN@$]{1,2}|(?:Some|String::from|SecretStr|SecretString|SecretString::from|SecretString::new|Secret::new|Buffer\.from)\()["']"#,
         // An arrow: `password <- "…"`.
         r#"\s<-\s?["'`]"#,
         // The line after a YAML block indicator: `password: >-`.
         r#":[ \t]*[>|][+-]?[ \t]*\r?\n[ \t]+"#,
+        // An anchor of YAML: `password: &name …`.
+        r#":[ \t]&[A-Za-z0-9_-]{1,24}[ \t]["']?"#,
         // The value of a pair: `{"name": "DB_PASSWORD", "value": "…"}`.
         r#"(?:\\?["'])?,?\s*(?:\\?["'])?[vV]alue(?:\\?["'])?\s*[:=]\s?(?:\\?["'])?"#,
         // Markdown and HTML: `**Password**: …`, `**Password:** …`, `Password: **…**`, `Password: <b>…</b>`.
         r#"(?:\*\*[ \t]?[:=]|[:=]\*\*)[ \t]?["'`]?"#,
         r#"[:=][ \t]?(?:\*\*|<(?:b|strong|code|kbd)>)["'`]?"#,
         // The next cell of a row: `| Password | … |`, `<td>Password</td><td>…</td>`.
-        r#"(?:\*\*|`)?[ \t]{1,40}\|[ \t]{1,40}["'`]?"#,
-        r#"</(?:td|th|dt)>\s?<(?:td|dd)>"#,
+        r#"(?:\*\*|`)?[ \t]{1,40}(?:\||│)[ \t]{1,40}["'`]?"#,
+        // The next element: `<td>Password</td><td>…</td>`, `<key>password</key> <string>…`.
+        r#":?</(?:td|th|dt|key|name)>\s{0,12}<(?:td|dd|string|value)(?: [^<>\n]{0,32})?>(?:<(?:b|strong|code|kbd)>)?"#,
+        r#":</(?:b|strong|label|span|em)>\s?(?:<(?:b|strong|code|kbd|span)>)?"#,
+        // An element with attributes: `<password type="text">…`.
+        r#"(?: [A-Za-z:]{1,16}=["'][^"'<>\n]{0,40}["']){1,2}>\s{0,12}(?:<!\[CDATA\[)?"#,
+        r#">\s{0,12}<!\[CDATA\["#,
+        r#">[ \t]*\r?\n[ \t]{1,24}"#,
     ];
     static DECLARATION: LazyLock<Regex> = LazyLock::new(|| {
         #[expect(clippy::unwrap_used, reason = "the patterns are ours, and tests compile them")]
         Regex::new(&format!("^(?:{})", FORMS.join("|"))).unwrap()
     });
-    if !b": \t\"',\n\r\\=*`|<[".contains(rest.first()?) {
+    if !b": \t\"',\n\r\\=*`|<>[]}".contains(rest.first()?) {
         return None;
     }
     DECLARATION.find(rest).map(|found| found.end())
@@ -611,13 +674,10 @@ impl SecretName {
             let mixed =
                 has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
             let is_code = is_code(value) && !heuristics::is_varied(value);
-            // Words joined by hyphens are names in code, but passwords in an `.env` file, and in quotes with
-            // a number among them.
-            let mut parts = value.split('-');
-            let is_phrase = parts.clone().count() >= 3
-                && parts.clone().all(|part| part.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-            let is_number = |part: &str| part.len() >= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-            let is_phrase = is_phrase && (self.is_env || is_quoted && parts.any(is_number));
+            // Words joined by hyphens are names in code, but passwords in an `.env` file, and in quotes or alone
+            // on a line with a number among them.
+            let is_stated = is_quoted || is_line;
+            let is_phrase = is_phrase(value, self.is_env) && (self.is_env || is_stated);
             let strong = has(u8::is_ascii_digit)
                 && has(u8::is_ascii_alphabetic)
                 && !heuristics::is_wordy(bytes)
@@ -653,6 +713,27 @@ impl SecretName {
         decoded.len() >= 6
             && decoded.bytes().all(|byte| (b'!'..0x7F).contains(&byte))
             && heuristics::is_password(&decoded)
+    }
+}
+
+/// Returns whether a value is words that are joined by hyphens, with a number among them unless
+/// `without_number`: `shuttle-loom-42`, `weaver7-prod`.
+pub(crate) fn is_phrase(value: &str, without_number: bool) -> bool {
+    let parts: Vec<&str> = value.split('-').collect();
+    let is_word = |part: &&str| part.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !part.is_empty();
+    let n_digits = |part: &&str| part.bytes().filter(u8::is_ascii_digit).count();
+    let n_letters = |part: &&str| part.bytes().filter(u8::is_ascii_alphabetic).count();
+    let is_number = |part: &&str| n_digits(part) >= 2 && n_digits(part) == part.len();
+    // A word with a digit, and another word: not a version of an algorithm, `utf8-text`.
+    let is_named = |part: &&str| n_letters(part) >= 5 && (1..=4).contains(&n_digits(part));
+    match parts.len() {
+        0 | 1 => false,
+        2 => {
+            value.len() >= 10
+                && parts.iter().all(|part| is_word(part) && (n_letters(part) >= 3 || is_named(part)))
+                && parts.iter().any(is_named)
+        }
+        _ => parts.iter().all(is_word) && (without_number || parts.iter().any(is_number)),
     }
 }
 

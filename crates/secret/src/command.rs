@@ -93,6 +93,14 @@ static PROGRAMS: &[PasswordProgram] = &[
     program("usermod ", &["-p", "--password"]),
     program("openssl ", &["-k", "-K"]),
     program("x11vnc ", &["-passwd"]),
+    program("winrm ", &["-p", "--password"]),
+    program("ssh-keygen ", &["-N", "-P"]),
+    program("add-generic-password ", &["-w"]),
+    program("add-internet-password ", &["-w"]),
+    program("secret set ", &["--value"]),
+    program("restic ", &["--password"]),
+    program("vncserver ", &["-passwd"]),
+    program("sshfs ", &["-p"]),
 ];
 
 /// Returns the strings that commands start with.

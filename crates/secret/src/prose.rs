@@ -13,6 +13,8 @@ pub(crate) const WORDS: &[&str] = &[
     "passphrase",
     "passcode",
     " pw",
+    " pass is",
+    " pass:",
     "passwort",
     "kennwort",
     "contraseña",
@@ -46,6 +48,9 @@ pub(crate) const WORDS: &[&str] = &[
     "log in with",
     "login with",
     "login as",
+    "sign in with",
+    "sign in as",
+    "connect as",
     "login:",
     "logins:",
     "creds:",
@@ -62,7 +67,7 @@ const KEY_WORDS: &[&str] = &["api key", "access key", "token", "secret", "key is
 
 /// The words between the name and the value, and the value with the marks around it.
 static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r#"^( key| token)?(?: (?:for|of) [^\s:=]{1,40}(?: [^\s:=]{1,40})?)?(?:((?: (?:is|was|ist|lautet|es|est|è|é|jest|är|je|has been|will be|should be|must be|now|still|set|reset|changed|updated|to|as)){1,4}:?)|( ?[:=：])| (?:->|=>|→|–|—|-)|(?:は|是|为|為|는|은)|) ?(?:\\*["'`(]|\*\*|“|‘|«|「)?([!-~]{8,200})"#;
+    let pattern = r#"^( key| token)?(?: (?:for|of) [^\s:=]{1,40}(?: [^\s:=]{1,40})?)?(?:((?:'s|’s| (?:is|was|ist|lautet|es|est|è|é|jest|är|je|has been|will be|should be|must be|now|still|set|reset|changed|updated|to|as)){1,4}:?)|( ?[:=：])| (?:->|=>|→|–|—|-)|(?:は|是|为|為|는|은)|) ?(?:\\*["'`(]|\*\*|“|‘|«|「)?([!-~]{8,200})"#;
     #[expect(clippy::unwrap_used, reason = "the pattern is ours, and every test of this module compiles it")]
     Regex::new(pattern).unwrap()
 });
@@ -76,7 +81,7 @@ static VALUE_WITH_PURPOSE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// A user with a password, after words that announce them.
 static LOGIN: LazyLock<Regex> = LazyLock::new(|| {
-    let pattern = r#"^(?::| are:?| is:?)? (?:\\*["'`])?[A-Za-z0-9_.@-]{2,40}(?:\\*["'`])?(?: ?/ ?|:)(?:\\*["'`])?([!-~]{8,100})"#;
+    let pattern = r#"^(?::| are:?| is:?)? (?:\\*["'`])?[A-Za-z0-9_.@-]{2,40}(?:\\*["'`])?(?: ?/ ?|:| and | with | and password | with password )(?:\\*["'`])?([!-~]{8,100})"#;
     #[expect(clippy::unwrap_used, reason = "the pattern is ours, and every test of this module compiles it")]
     Regex::new(pattern).unwrap()
 });
@@ -89,11 +94,16 @@ const REACH: usize = 320;
 /// After "password" it may be one that a person made up; after other words, only a long random value counts.
 pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let rest = &text[at.end..text.floor_char_boundary(at.end + REACH)];
-    if !rest.starts_with([' ', ':', '=', '：', 'は', '是', '为', '為', '는', '은']) {
+    if !rest.starts_with([' ', ':', '=', '\'', '’', '：', 'は', '是', '为', '為', '는', '은']) {
         return None;
     }
     let word = text[at.clone()].to_ascii_lowercase();
-    if word.starts_with("cred") || word.starts_with("log") || word.ends_with(':') {
+    if word.starts_with("cred")
+        || word.starts_with("log")
+        || word.starts_with("sign")
+        || word.starts_with("conn")
+        || word.ends_with(':') && word != " pass:"
+    {
         let value = LOGIN.captures(rest)?.get(1)?;
         return password_at(text, at.end + value.start(), value.as_str());
     }
@@ -138,14 +148,25 @@ pub(crate) fn find_before(text: &str, at: Range<usize>) -> Option<Range<usize>> 
 fn password_at(text: &str, start: usize, value: &str) -> Option<Range<usize>> {
     debug_assert!(text[start..].starts_with(value));
     let secret = trimmed(value);
+    let is_random = secret.len() >= 16 && heuristics::is_random(secret.as_bytes());
     let is_real = secret.len() >= 8 && heuristics::is_varied(secret) && heuristics::is_password(secret);
-    (is_real && is_plain(secret)).then(|| start..start + secret.len())
+    // Words that are joined by a hyphen: `weaver7-prod`.
+    let n_hyphens = secret.matches('-').count();
+    let ends_with_number = secret.bytes().rev().take(2).all(|byte| byte.is_ascii_digit());
+    let is_phrase = assignment::is_phrase(secret, false) && (n_hyphens == 1 || ends_with_number);
+    ((is_real || is_random) && is_plain(secret)
+        || is_phrase && !begins_with_term(secret) && !heuristics::is_placeholder_value(secret))
+    .then(|| start..start + secret.len())
 }
 
 /// Returns a value without the marks of the sentence after it.
 fn trimmed(value: &str) -> &str {
     let length = value.find(['"', '\'', '`', '\\', '<', '(', '{', '[']).unwrap_or(value.len());
-    value[..length].trim_end_matches(['.', ',', ';', ':', '?', ')', '*', '!'])
+    let bare = value[..length].trim_end_matches(['.', ',', ';', ':', '?', ')', '*', '!']);
+    // A password may end with a number and an exclamation mark.
+    let has_mark =
+        bare.ends_with(|letter: char| letter.is_ascii_digit()) && value[bare.len()..].starts_with('!');
+    &value[..bare.len() + usize::from(has_mark)]
 }
 
 /// Returns whether a value is neither a term, a placeholder nor a URL.
@@ -153,17 +174,24 @@ fn is_plain(secret: &str) -> bool {
     !is_term(secret) && !heuristics::is_placeholder_value(secret) && !secret.contains("://")
 }
 
+/// Returns whether a value begins with a term that has a number: `SHA256`.
+fn begins_with_term(value: &str) -> bool {
+    const TERMS: &[&str] = &[
+        "argon2", "base64", "base32", "bcrypt", "oauth", "scrypt", "sha-", "sha1", "sha2", "pbkdf", "utf",
+        "http",
+    ];
+    let lower = value.to_ascii_lowercase();
+    TERMS.iter().any(|term| lower.starts_with(term))
+}
+
 /// Returns whether a value consists of terms with numbers, such as `SHA256` or `PBKDF2-HMAC`, or of paths.
 fn is_term(value: &str) -> bool {
-    const TERMS: &[&str] =
-        &["argon2", "base64", "base32", "oauth", "sha-", "sha1", "sha2", "pbkdf", "utf", "http"];
-    let lower = value.to_ascii_lowercase();
     let is_word = |part: &str| {
         let digits = part.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
         let is_word = digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
         is_word && !heuristics::is_scrambled(part.as_bytes())
     };
-    TERMS.iter().any(|term| lower.starts_with(term))
+    begins_with_term(value)
         || value.starts_with(['/', '~', '$', '@', '#', '-'])
         || value.split(['-', '_', '.', '/', ':', '=', ',']).all(is_word)
         || value.len() == 36 && value.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')

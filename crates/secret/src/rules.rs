@@ -12,6 +12,7 @@ use crate::alphabet::Alphabet;
 use crate::custom_rule::{AllowedValue, CustomRule, RuleError, parse_allowed, parse_rules};
 use crate::form::TokenForm;
 use crate::memory::free_now;
+use crate::printed::SecretPrinter;
 use crate::shape::{SHAPES, SecretShape, discord_token};
 use crate::table::FORMS;
 use crate::{assignment, bitcoin, column, command, deobfuscate, personal, phrase, prose};
@@ -126,7 +127,7 @@ impl LastFound {
 type LabelNumber = u16;
 
 /// The kinds of secrets that are not in a table: kind, description, and whether it is personal data.
-static OTHER_LABELS: [(&str, &str, bool); 9] = [
+static OTHER_LABELS: [(&str, &str, bool); 10] = [
     ("assignment", "a secret in an assignment", false),
     ("assignment", "a secret in a sentence", false),
     ("assignment", "a secret in a column of a table", false),
@@ -136,6 +137,7 @@ static OTHER_LABELS: [(&str, &str, bool); 9] = [
     ("discord-token", "a Discord bot token", false),
     ("email", "an e-mail address", true),
     ("user", "a user name in a home directory", true),
+    ("password", "a printed password", false),
 ];
 const ASSIGNMENT: LabelNumber = 0;
 const SENTENCE: LabelNumber = 1;
@@ -146,6 +148,7 @@ const BITCOIN_KEY: LabelNumber = 5;
 const DISCORD_TOKEN: LabelNumber = 6;
 const EMAIL: LabelNumber = 7;
 const USER: LabelNumber = 8;
+const PRINTED: LabelNumber = 9;
 
 /// The length of the shortest built-in finding: `a@b.co`.
 const SHORTEST: usize = 6;
@@ -344,6 +347,12 @@ impl Rules {
         matches.found.retain(|found| found.start >= inside.start && found.range().end <= inside.end);
         matches.found.iter_mut().for_each(|found| found.start -= head.len());
         matches
+    }
+
+    /// Finds the secret that the output of a command consists of.
+    pub fn find_printed(&self, printer: SecretPrinter, output: &str) -> Option<SecretMatch<'_>> {
+        let found = FoundSecret::new(1, printer.secret_in(output)?, PRINTED);
+        self.is_accepted(output, &found).then(|| self.labelled(&found))
     }
 
     /// Returns a finding with its names.

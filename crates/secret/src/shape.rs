@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::alphabet::Alphabet;
 use crate::form::begins_word;
-use crate::heuristics;
+use crate::{assignment, heuristics, printed};
 
 /// A secret with a shape: the anchors that indicate it, and how it is found around them.
 pub(crate) struct SecretShape {
@@ -64,7 +64,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-pub(crate) static SHAPES: [SecretShape; 75] = [
+pub(crate) static SHAPES: [SecretShape; 92] = [
     SecretShape {
         kind: "private-key",
         description: "a private key",
@@ -107,14 +107,17 @@ pub(crate) static SHAPES: [SecretShape; 75] = [
         anchors: &["authorization"],
         find: word!(
             Url,
-            r#"(?i)^(?:proxy-)?authorization(?:\\*["'])?\s*[:=,]\s*(?:\\*["'])?(?:token|apikey|api-key|bot|ssws|key) (?:token=)?([A-Za-z0-9_.~+/=-]{20,})"#
+            r#"(?i)^(?:proxy-)?authorization(?:\\*["'])?\s*[:=,]\s*(?:\\*["'])?(?:(?:token|apikey|api-key|bot|ssws|key|genie[a-z]*) (?:token=)?)?([A-Za-z0-9_.~+/=-]{20,})"#
         ),
     },
     SecretShape {
         kind: "password",
         description: "a .netrc password",
-        anchors: &["machine "],
-        find: word!(Url, r"^machine\s+\S+\s+login\s+\S+\s+password\s+([^\s\[]{6,})"),
+        anchors: &["machine ", "default login "],
+        find: word!(
+            Url,
+            r"^(?:machine\s+\S+\s+login\s+\S+|default\s+login\s+(?:[^a\s]|a[^n\s])\S*)\s+(?:account\s+\S+\s+)?password\s+([^\s\[]{6,})"
+        ),
     },
     SecretShape {
         kind: "password",
@@ -249,6 +252,153 @@ pub(crate) static SHAPES: [SecretShape; 75] = [
         ),
     },
     SecretShape {
+        kind: "password-hash",
+        description: "a password hash",
+        anchors: &["$y$", "$gy$", "pbkdf2_sha", "pbkdf2:sha", "scram-sha-256$", "scrypt:"],
+        find: word!(
+            Hex,
+            r"^(\$g?y\$[./A-Za-z0-9]+\$[./A-Za-z0-9]{8,}\$[./A-Za-z0-9]{43}|pbkdf2[_:]sha(?:1|256|512)[:$][0-9]+\$[A-Za-z0-9+/=.]{8,}\$[A-Za-z0-9+/=]{28,}|SCRAM-SHA-256\$[0-9]+:[A-Za-z0-9+/=]{16,}\$[A-Za-z0-9+/=]{40,}:[A-Za-z0-9+/=]{40,}|scrypt:[0-9]+:[0-9]+:[0-9]+\$[A-Za-z0-9]{8,}\$[0-9a-f]{64,})"
+        ),
+    },
+    SecretShape {
+        kind: "private-key",
+        description: "a private key",
+        anchors: &["-----end "],
+        find: ShapeFinder::One(private_key_end),
+    },
+    SecretShape {
+        kind: "aws-secret-key",
+        description: "an AWS secret access key",
+        anchors: &["akia", "asia"],
+        find: ShapeFinder::One(aws_secret),
+    },
+    SecretShape {
+        kind: "asana-token",
+        description: "an Asana token",
+        anchors: &["2/1", "1/1", "2/2", "2/3", "2/4", "2/5", "2/6", "2/7", "2/8", "2/9"],
+        find: word!(Hex, r"^([12]/[0-9]{13,19}(?:/[0-9]{13,19})?:[0-9a-f]{32})(?:[^0-9A-Za-z]|$)"),
+    },
+    SecretShape {
+        kind: "private-key",
+        description: "a private key of an account",
+        anchors: &["accounts: [", "accounts:["],
+        find: word!(Hex, r#"^accounts:\s?\[\s*["'`]((?:0x)?[0-9a-fA-F]{64})["'`]"#),
+    },
+    SecretShape {
+        kind: "cookie",
+        description: "a cookie",
+        anchors: &["\ttrue\t/\t", "\tfalse\t/\t"],
+        find: varied!(r"^\t(?i:TRUE|FALSE)\t/\t(?i:TRUE|FALSE)\t[0-9]+\t[^\t\n]{1,80}\t([^\s]{16,})"),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a configured password",
+        anchors: &[
+            "bindpw ",
+            "_authtok = ",
+            "rocommunity ",
+            "rwcommunity ",
+            "createuser ",
+            "new value: ",
+            "passdb ",
+            "masterauth ",
+        ],
+        find: varied!(
+            r#"(?i)^(?:bindpw|[a-z_]*_authtok\s*=|r[ow]community|createuser \S+ (?:md5|sha[0-9-]*)|new value:) ["']?([^\s"'<$]{6,})"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in a file of logins",
+        anchors: &["\" \"", "\" * \""],
+        find: ShapeFinder::One(listed_login),
+    },
+    SecretShape {
+        kind: "cookie",
+        description: "a cookie",
+        anchors: &["\"value\"", "value\\\""],
+        find: ShapeFinder::One(named_value),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in a call",
+        anchors: &["userpwd", "credentials(", "userpassword(", "credentials.basic("],
+        find: varied!(
+            r#"(?i)^(?:userpwd["']?\s*(?:,|=>|=)\s*["'][^"':\s]{1,60}:|(?:[a-z.]+)\(\s*["'][^"'\n]{1,80}["'],\s*["'])([^"'\s]{8,})["']"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password on a command line",
+        anchors: &[
+            "bw login ",
+            "user:password ",
+            "upwd ",
+            "chpasswd <<",
+            "changeme/",
+            "changeme|",
+            "changeme#",
+        ],
+        find: varied!(
+            r#"(?i)^(?:bw login \S+@\S+ |user:password \S+ |upwd \S+ |chpasswd <<-?\s?['"]?[a-z]+['"]?\n[a-z0-9_.-]+:|changeme[/|#])['"]?([^\s'"/$|]{8,})"#
+        ),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password of a mail server",
+        anchors: &[":587 ", ":465 ", ":25 "],
+        find: varied!(r#"^:[0-9]+ [A-Za-z0-9_.@+-]{2,64}:([^\s"']{8,64})\s*(?:\n|$)"#),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in an SQL statement",
+        anchors: &["insert into "],
+        find: ShapeFinder::Several(inserted_passwords),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in a form",
+        anchors: &["<input ", "<meta "],
+        find: ShapeFinder::One(form_field),
+    },
+    SecretShape {
+        kind: "password",
+        description: "a password in a call",
+        anchors: &[
+            "client(",
+            ".connect(",
+            "->connect(",
+            ".begin(",
+            "simple_bind_s(",
+            "simple_bind(",
+            "authenticate(",
+            "await login(",
+            "create_superuser(",
+            "create_user(",
+        ],
+        find: varied!(
+            r#"(?i)^[.a-z_>-]*(?: login)?\(\s*(?:["'][^"'\n]{0,120}["']|[A-Za-z0-9_.$]{1,40}),\s*(?:(?:["'][^"'\n]{0,80}["']|[0-9]{1,5}),\s*){0,2}["']([^"'\s/]{8,})["'](?:,\s*["'][A-Za-z0-9_-]{1,40}["'])?\s*\)"#
+        ),
+    },
+    SecretShape {
+        kind: "signing-key",
+        description: "a key in a call",
+        anchors: &[
+            "fernet(",
+            "createcipheriv(",
+            "createdecipheriv(",
+            "secretstring::new(",
+            "secretstring::from(",
+            "secret::new(",
+            "plaintext(",
+            "unsafeplaintext(",
+            "hashlib.",
+        ],
+        find: varied!(
+            r#"(?i)^(?:[a-z:]+|hashlib\.[a-z0-9_]+)\(\s*(?:["']aes-[a-z0-9-]+["'],\s*)?b?["']([^"'\s]{8,})["']"#
+        ),
+    },
+    SecretShape {
         kind: "docker-auth",
         description: "a Docker registry login",
         anchors: &["\"auth", "'auth"],
@@ -310,7 +460,10 @@ pub(crate) static SHAPES: [SecretShape; 75] = [
     SecretShape {
         kind: "password",
         description: "a .pgpass password",
-        anchors: &[":5432:", ":5433:", ":5434:", ":5439:", ":6432:", ":*:"],
+        anchors: &[
+            ":5432:", ":5433:", ":5434:", ":5435:", ":5439:", ":6543:", ":15432:", ":25060:", ":26257:",
+            ":54321:", ":54322:", ":6432:", ":*:",
+        ],
         find: ShapeFinder::One(pgpass),
     },
     SecretShape {
@@ -534,8 +687,48 @@ pub(crate) static SHAPES: [SecretShape; 75] = [
     },
     SecretShape {
         kind: "password",
+        description: "a printed password",
+        anchors: &[
+            "output -raw ",
+            "printenv ",
+            "echo $",
+            "echo \"$",
+            "echo ${",
+            "echo \"${",
+            "-field=",
+            "-field ",
+            " auth token",
+            "pass show ",
+            "print-access-token",
+            "get-access-token",
+            "get-secret-value",
+            "get-parameter ",
+            "get secret",
+            "create token ",
+            "genkey",
+            "openssl rand ",
+            "pwgen",
+            "bw get ",
+            "op read ",
+            "secrets get ",
+            "secret show ",
+            "find-generic-password",
+            "secret-tool lookup",
+        ],
+        find: ShapeFinder::One(printed::find_after_prompt),
+    },
+    SecretShape {
+        kind: "password",
         description: "a typed password",
-        anchors: &["send \"", "send -- \"", "sendline(\"", "sendline('", "send_keys(\"", "send-keys "],
+        anchors: &[
+            "send \"",
+            "send -- \"",
+            "sendline(\"",
+            "sendline('",
+            "send_keys(\"",
+            "send-keys ",
+            "xdotool type ",
+        ],
         find: ShapeFinder::One(typed_password),
     },
     SecretShape {
@@ -557,6 +750,7 @@ pub(crate) static SHAPES: [SecretShape; 75] = [
             ".login(",
             ".auth(",
             "passwordauthentication(",
+            "httpbasicauth(",
             "cx_oracle.connect(",
         ],
         find: varied!(
@@ -644,8 +838,10 @@ pub(crate) static SHAPES: [SecretShape; 75] = [
     SecretShape {
         kind: "password",
         description: "a Redis password",
-        anchors: &["setuser ", "user default "],
-        find: varied!(r#"(?i)^(?:setuser \S+|user default) (?:\S+ ){0,8}?>([^\s"'\\]{5,})"#),
+        anchors: &["setuser ", "user "],
+        find: varied!(
+            r#"(?i)^(?:setuser \S+|user [A-Za-z0-9_-]+ (?:on|off|reset)) (?:\S+ ){0,8}?>([^\s"'\\]{5,})"#
+        ),
     },
     SecretShape {
         kind: "password",
@@ -716,8 +912,9 @@ fn reach(text: &str, start: usize) -> &str {
 ///
 /// The body may be escaped, quoted, or have line numbers. A truncated key ends with its last line.
 fn private_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    static HEAD: LazyLock<Regex> =
-        LazyLock::new(|| regex(r"^-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"));
+    static HEAD: LazyLock<Regex> = LazyLock::new(|| {
+        regex(r"^-----BEGIN (?:(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----")
+    });
     static BODY: LazyLock<Regex> = LazyLock::new(|| {
         regex(
             r#"^(?:\s|\\[nrt]|["'`,+|>→-]|[0-9]{1,6}(?:→|\t|: )|[A-Za-z][A-Za-z-]*: [^\n\\]*|[A-Za-z0-9+/=]{1,})+"#,
@@ -740,6 +937,160 @@ fn private_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         .map(|run| if heuristics::distinct(run) >= 8 { run.len() } else { 0 })
         .sum();
     (body >= 48).then(|| at.start..at.start + end)
+}
+
+/// Finds the last lines of a private key whose first lines were not printed: base64 before `-----END`.
+fn private_key_end(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static TAIL: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"^-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"));
+    TAIL.find(near(text, at.start))?;
+    let bytes = &text.as_bytes()[at.start.saturating_sub(KEY_REACH)..at.start];
+    let is_part = |byte: &u8| Alphabet::Base64.has(*byte) || byte.is_ascii_whitespace();
+    let length = bytes.iter().rev().take_while(|byte| is_part(byte)).count();
+    let start = at.start - length;
+    // The key begins with its own header.
+    if text[..start].ends_with('-') || length == bytes.len() && start > 0 {
+        return None;
+    }
+    let body = text[start..at.start].trim_start();
+    let is_key = body.lines().next().is_some_and(|line| line.len() >= 40)
+        && heuristics::is_random(body.lines().next().unwrap_or_default().as_bytes());
+    is_key.then(|| at.start - body.len()..at.start)
+}
+
+/// Finds the secret access key beside the id of an AWS key: 40 characters of base64.
+fn aws_secret(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    const LENGTH: usize = 40;
+    const ID: usize = 20;
+    let bytes = text.as_bytes();
+    let id = bytes.get(at.start..at.start + ID)?;
+    if !begins_word(bytes, at.start) || Alphabet::Upper.run(id) != ID {
+        return None;
+    }
+    let end = bytes.len().min(at.start + ID + 160);
+    let mut from = at.start + ID;
+    while from < end {
+        let length = Alphabet::Base64.run(&bytes[from..bytes.len().min(from + LENGTH + 1)]);
+        let word = &bytes[from..from + length];
+        let has = |kind: fn(&u8) -> bool| word.iter().any(kind);
+        if length == LENGTH
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase)
+            && has(u8::is_ascii_digit)
+            && heuristics::is_random(word)
+        {
+            return Some(from..from + LENGTH);
+        }
+        from += length.max(1);
+    }
+    None
+}
+
+/// Finds the password in a line of two or more quoted words, such as those of PgBouncer and of pppd: `"ada"
+/// "…"`.
+fn listed_login(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static REST: LazyLock<Regex> =
+        LazyLock::new(|| regex(r#"^" (?:\* )?"([^\s"'\\<${}]{8,64})"(?: \*)?[ \t]*(?:\n|$)"#));
+    let from = text.floor_char_boundary(at.start.saturating_sub(64));
+    let user =
+        text[from..at.start].rsplit('\n').next()?.trim_start_matches(|letter: char| !letter.is_ascii());
+    let user =
+        user.trim_start_matches(|letter: char| letter.is_ascii_digit() || b" \t".contains(&(letter as u8)));
+    let user = user.trim_start_matches('→').strip_prefix('"')?;
+    if user.is_empty() || user.contains(['"', ' ']) {
+        return None;
+    }
+    let value = REST.captures(near(text, at.start))?.get(1)?;
+    is_varied_password(value.as_str()).then(|| at.start + value.start()..at.start + value.end())
+}
+
+/// Finds a random value with the name of a cookie: `{"name": "session", "value": "…"}`, or of an account key.
+fn named_value(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static VALUE: LazyLock<Regex> =
+        LazyLock::new(|| regex(r#"^"?value\\*"\s*:\s*\\*"([A-Za-z0-9_.%+/=~-]{16,600})\\*""#));
+    static NAME: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r#"(?i)"(?:name\\*"\s*:\s*\\*"[^"]*(?:sess|sid\b|jwt|cookie|auth)[^"]*|keyName\\*"\s*:\s*\\*"key[12])\\*"[^{}]*$"#,
+        )
+    });
+    let value = VALUE.captures(near(text, at.start))?.get(1)?;
+    if !heuristics::is_random(value.as_str().as_bytes()) {
+        return None;
+    }
+    let before = &text[text.floor_char_boundary(at.start.saturating_sub(200))..at.start];
+    NAME.is_match(before).then(|| at.start + value.start()..at.start + value.end())
+}
+
+/// Finds the passwords of `INSERT INTO users (name, password) VALUES ('ada', '…')`.
+fn inserted_passwords(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
+    static HEAD: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"(?i)^insert into [^\s(]{1,80}\s*\(([^()]{1,300})\)\s*values\s*\("));
+    let rest = near(text, at.start);
+    let Some(head) = HEAD.captures(rest) else { return };
+    let names = head[1].to_ascii_lowercase();
+    let is_name = |name: &str| {
+        let name = name.trim_matches([' ', '"', '`', '[', ']', '\n']);
+        name.ends_with("password")
+            || name.ends_with("passwd")
+            || name.ends_with("secret")
+            || name.ends_with("token")
+    };
+    let start = at.start + head[0].len();
+    // Values that contain a comma or a bracket are rare.
+    let row = rest[head[0].len()..].split(')').next().unwrap_or_default();
+    let mut from = start;
+    for (name, value) in names.split(',').zip(row.split(',')) {
+        let word = value.trim();
+        let word = word.strip_prefix(['\'', '"']).and_then(|word| word.strip_suffix(['\'', '"']));
+        if is_name(name)
+            && let Some(word) = word
+            && word.len() >= 8
+            && (is_varied_password(word) || heuristics::is_generated(word))
+        {
+            let offset = value.len() - value.trim_start().len() + 1;
+            found(from + offset..from + offset + word.len());
+        }
+        from += value.len() + 1;
+    }
+}
+
+/// Finds the value of `<input type="password" value="…">`, and of other fields and `<meta>` elements that are
+/// named like a secret.
+fn form_field(text: &str, at: Range<usize>) -> Option<Range<usize>> {
+    static ATTRIBUTE: LazyLock<Regex> = LazyLock::new(|| {
+        regex(
+            r#"(?i)\b(type|name|id|value|defaultValue|content)=(?:"([^"]*)"|'([^']*)'|\{?["'`]?([^\s"'>]+))"#,
+        )
+    });
+    let rest = near(text, at.start);
+    let tag = &rest[..rest.find('>').unwrap_or(rest.len())];
+    let (mut is_secret, mut value) = (false, None);
+    for found in ATTRIBUTE.captures_iter(tag) {
+        let text = found.iter().skip(2).flatten().next()?;
+        match &*found[1].to_ascii_lowercase() {
+            "value" | "defaultvalue" | "content" => value = Some(text),
+            "type" => is_secret |= text.as_str().eq_ignore_ascii_case("password"),
+            _ => {
+                let name = text.as_str().to_ascii_lowercase().replace('-', "_");
+                is_secret |= [
+                    "password",
+                    "passwd",
+                    "secret",
+                    "api_key",
+                    "apikey",
+                    "api_token",
+                    "access_token",
+                    "auth_token",
+                ]
+                .iter()
+                .any(|end| name.ends_with(end));
+            }
+        }
+    }
+    let value = value.filter(|_| is_secret)?;
+    let is_real = value.len() >= 8
+        && (is_varied_password(value.as_str()) || assignment::is_phrase(value.as_str(), false));
+    is_real.then(|| at.start + value.start()..at.start + value.end())
 }
 
 /// Finds a PuTTY private key: `Private-Lines: 14` and lines of base64.
@@ -998,11 +1349,15 @@ fn typed_password(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let start = at.end + near(text, at.end).len() - rest.len();
     let length = rest.find(['"', '\'', '\\', ' ', '\n', '$', '<', '{'])?;
     let word = &rest[..length];
+    // After a prompt for a password: `expect "assword:"; send "…"`.
+    let before = &text[text.floor_char_boundary(at.start.saturating_sub(80))..at.start];
+    let is_asked = ["assword", "assphrase", "PIN"].iter().any(|prompt| before.contains(prompt));
     let is_real = (8..=64).contains(&length)
-        && heuristics::is_varied(word)
         && heuristics::is_password(word)
-        && word.bytes().any(|byte| byte.is_ascii_uppercase())
-        && !word.contains(['/', '=', '.', ':']);
+        && (is_asked
+            || heuristics::is_varied(word)
+                && word.bytes().any(|byte| byte.is_ascii_uppercase())
+                && !word.contains(['/', '=', '.', ':']));
     is_real.then(|| start..start + length)
 }
 
@@ -1097,18 +1452,18 @@ fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
 fn piped(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     static PIPE: LazyLock<Regex> = LazyLock::new(|| {
         regex(
-            r#"^(?:-n\s+|-e\s+|['"]?(?:%s(?:\\n)?)+['"]?\s+)*['"]?([^\s'"|]{5,})['"]?(?:\s+['"]?[^\s'"|]+['"]?)?\s*\|\s*(?:sudo (?:-\S+ )*-S|su |kinit |(?:sudo )?passwd|sshpass |(?:sudo )?chpasswd|[^\n|]{0,120}?(?:--password-stdin|--passphrase-fd|--pass-stdin|--with-token|docker secret create|-S\b))"#,
+            r#"^(?:-n\s+|-e\s+|['"]?(?:%s(?:\\n)?)+['"]?\s+)*['"]?([^\s'"|]{5,})['"]?(?:\s+['"]?[^\s'"|]+['"]?)?\)?\s*\|\s*(?:sudo (?:-\S+ )*-S|su |kinit |(?:sudo )?(?:smb)?passwd|sshpass |(?:sudo )?chpasswd|[^\n|]{0,120}?(?:--password-stdin|--passphrase-fd|--pass-stdin|--with-token|docker secret create|secrets? (?:set|put|create|add)|secrets versions add|create secret|env add|luks(?:Open|Format|AddKey)|vault (?:kv put|write|login)|secret-tool store|pass insert|op item|gpg |openssl enc|age |sops |htpasswd|-S\b))"#,
         )
     });
     // Other texts are encoded or written as well, so the value decides.
     static WRITTEN: LazyLock<Regex> = LazyLock::new(|| {
         regex(
-            r#"^(?:-n\s+)?['"]?(?:[A-Za-z0-9_.@-]{2,40}:([^\s'"|]{5,})['"]?\s*\|\s*base64|([^\s'"|>]{8,})['"]?\s*>\s*[^\s|;&]*(?:passw|/secrets/|[_.]pass\b))"#,
+            r#"^(?:-n\s+|-e\s+|['"]?%s(?:\\n)?['"]?\s+)*['"]?(?:[A-Za-z0-9_.@-]{2,40}:([^\s'"|]{5,})['"]?\s*\|\s*base64|([^\s'"|]{8,})['"]?\s*\|\s*(?:base64|(?:md5|sha[0-9]+)(?:sum)?|shasum|xxd|openssl (?:dgst|sha|base64))\b|([^\s'"|>]{8,})['"]?\s*>\s*[^\s|;&]*(?:passw|/secrets/|[_.]pass\b))"#,
         )
     });
     let rest = near(text, at.end);
     if let Some(written) = WRITTEN.captures(rest)
-        && let Some(secret) = written.get(1).or_else(|| written.get(2))
+        && let Some(secret) = written.iter().skip(1).flatten().next()
         && is_varied_password(secret.as_str())
     {
         return Some(at.end + secret.start()..at.end + secret.end());
@@ -1152,12 +1507,25 @@ fn here_string(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         "passwd",
         "kinit",
         "sudo -S",
+        "su -",
+        "su ",
+        "read -s",
+        "-S",
+        "cryptsetup",
+        "vncpasswd",
+        "secret-tool store",
+        "secrets create",
     ];
     let before = &text[text.floor_char_boundary(at.start.saturating_sub(160))..at.start];
     let command = before.lines().next_back()?;
     READERS.iter().find(|reader| command.contains(**reader))?;
     let value = VALUE.captures(near(text, at.end))?.get(1)?;
-    heuristics::is_password(value.as_str()).then(|| at.end + value.start()..at.end + value.end())
+    let mut start = value.start();
+    if command.contains("chpasswd") {
+        start += value.as_str().split_once(':').map_or(0, |(user, _)| user.len() + 1);
+    }
+    let range = at.end + start..at.end + value.end();
+    heuristics::is_password(&text[range.clone()]).then_some(range)
 }
 
 /// Finds a Kubernetes secret: `--from-literal=password=…`.
