@@ -117,6 +117,9 @@ pub enum QueryError {
     },
 }
 
+/// The maximum number of matches of each word that are highlighted in a text.
+const MAX_HIGHLIGHTS: usize = 1000;
+
 impl QueryError {
     /// Returns the byte range of the invalid part; `None` if it is the whole query.
     pub fn span(&self) -> Option<Range<usize>> {
@@ -254,7 +257,8 @@ impl Query {
         })
     }
 
-    /// Returns the byte ranges of the words, phrases and patterns in a text, sorted and without overlaps.
+    /// Returns the byte ranges of the words, phrases and patterns in a text, sorted and without overlaps. Of
+    /// very many, only the first are found.
     pub fn highlight(&self, text: &str) -> Vec<Range<usize>> {
         Self::ranges(self.terms.iter(), text)
     }
@@ -269,9 +273,11 @@ impl Query {
         let folded = FoldCache::new(text);
         let mut ranges = Vec::new();
         for term in terms {
+            let mut n_found = 0;
             term.find(&folded, &mut |range| {
                 ranges.push(range);
-                true
+                n_found += 1;
+                n_found < MAX_HIGHLIGHTS
             });
         }
         crate::snippet::merge(ranges)

@@ -121,41 +121,30 @@ impl TermText {
 
     /// Returns the text without its styles and links.
     pub fn plain(&self) -> Cow<'_, str> {
-        if !self.text.contains('\u{1b}') {
-            return Cow::Borrowed(&self.text);
-        }
-        let mut out = String::with_capacity(self.text.len());
-        let mut rest = &*self.text;
-        while let Some(start) = rest.find('\u{1b}') {
-            out.push_str(&rest[..start]);
-            let sequence = &rest[start..];
-            rest = &sequence[sequence_length(sequence)..];
-        }
-        out.push_str(rest);
-        Cow::Owned(out)
+        without_styles(&self.text)
     }
 
-    /// Highlights the byte ranges that `find` returns for each line without its styles, after the first
-    /// `skipped` lines. Also returns the numbers of the lines with a highlight, from 0.
-    pub fn highlighted(
-        &self,
-        skipped: usize,
-        find: &mut dyn FnMut(&str) -> Vec<Range<usize>>,
-    ) -> (Self, Vec<usize>) {
+    /// Calls `visit` with the number of each line, from 0, and its text without styles.
+    pub fn each_plain_line(&self, visit: &mut dyn FnMut(usize, &str)) {
+        for (number, line) in self.text.lines().enumerate() {
+            visit(number, &without_styles(line));
+        }
+    }
+
+    /// Highlights the byte ranges that `find` returns for the number of each line, from 0, and its text without
+    /// styles.
+    #[must_use]
+    pub fn highlighted(&self, find: &mut dyn FnMut(usize, &str) -> Vec<Range<usize>>) -> Self {
         const START: &str = "\u{1b}[7m";
         const END: &str = "\u{1b}[27m";
         let mut out = Self::new();
-        let mut lines = Vec::new();
         for (number, line) in self.text.split_inclusive('\n').enumerate() {
-            let line = Self { text: line.to_owned() };
-            let plain = line.plain();
-            let mut ranges = if number < skipped { Vec::new() } else { find(plain.trim_end_matches('\n')) };
+            let mut ranges = find(number, without_styles(line).trim_end_matches('\n'));
             if ranges.is_empty() {
-                out.text.push_str(&line.text);
+                out.text.push_str(line);
                 continue;
             }
-            lines.push(number);
-            let (mut at, mut rest) = (0, &*line.text);
+            let (mut at, mut rest) = (0, line);
             ranges.sort_unstable_by_key(|range| range.start);
             let mut ranges = ranges.into_iter().peekable();
             let mut open = false;
@@ -180,7 +169,7 @@ impl TermText {
                 out.text.push_str(END);
             }
         }
-        (out, lines)
+        out
     }
 
     /// Returns the width in columns.
@@ -223,6 +212,22 @@ impl TermText {
     pub(crate) fn without_tabs(self) -> Self {
         Self { text: without_tabs(self.text).into_owned() }
     }
+}
+
+/// Returns a text without the sequences of styles and links.
+fn without_styles(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find('\u{1b}') else { return Cow::Borrowed(text) };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut next = Some(first);
+    while let Some(start) = next {
+        out.push_str(&rest[..start]);
+        let sequence = &rest[start..];
+        rest = &sequence[sequence_length(sequence)..];
+        next = rest.find('\u{1b}');
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// Returns the length of the style or link sequence that `text` starts with.

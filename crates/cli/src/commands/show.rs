@@ -1,7 +1,8 @@
 mod follow;
+mod matches;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
@@ -23,7 +24,6 @@ use threadline_view::{
 use crate::context::Context;
 use crate::env;
 use crate::error::{CommandError, CommandOutcome};
-use crate::ui::PagerStart;
 
 /// Show a session as a conversation
 ///
@@ -407,7 +407,7 @@ fn show_whole(
         let item = anchor.and_then(|anchor| shown_item(&transcript, anchor));
         render_transcript_at(&transcript, page, &style(level), item)
     };
-    let is_found = write_highlighted(cx, &rendered, query.as_ref())?;
+    let is_found = matches::write_highlighted(cx, &rendered, query.as_ref())?;
     if !is_found && let Some(query) = args.find.as_deref().filter(|_| query.is_some_and(|it| it.has_terms()))
     {
         let level = if level < DetailLevel::Full { "; --level full shows more" } else { "" };
@@ -428,92 +428,6 @@ fn shown_item<'t>(transcript: &'t Transcript, anchor: &'t str) -> Option<&'t str
     let line = anchor_line(anchor)?;
     let before = items().filter(|item| item.line_no <= line).max_by_key(|item| item.line_no);
     before.map(|item| &*item.anchor)
-}
-
-/// Writes a transcript with the matches of a query highlighted. The pager opens at the best match in the
-/// requested item, else at the best one below the header, and searches for the matches. Without a match, the
-/// pager opens at the item, whose first line is highlighted. Returns whether there is a match.
-fn write_highlighted(
-    cx: &Context,
-    rendered: &RenderedTranscript,
-    query: Option<&Query>,
-) -> Result<bool, CommandError> {
-    let mut texts_by_line = Vec::new();
-    let (marked, lines) = match query {
-        Some(query) => rendered.text.highlighted(rendered.header_lines, &mut |line| {
-            let ranges = query.highlight(line);
-            if !ranges.is_empty() {
-                let texts = ranges.iter().map(|range| line[range.clone()].to_lowercase());
-                texts_by_line.push(texts.collect::<BTreeSet<_>>());
-            }
-            ranges
-        }),
-        None => (TermText::new(), Vec::new()),
-    };
-    let matches: BTreeSet<String> = texts_by_line.iter().flatten().cloned().collect();
-    let found: Vec<(usize, BTreeSet<String>)> = lines.into_iter().zip(texts_by_line).collect();
-    let in_item = |line: usize| rendered.item_lines.as_ref().is_some_and(|lines| lines.contains(&line));
-    let line = best_line(&found, in_item).or_else(|| best_line(&found, |_| true));
-    let (marked, line) = match line {
-        Some(line) => (marked, Some(line)),
-        None => with_marked_item(rendered),
-    };
-    let start = line.map(|line| PagerStart { line, pattern: pager_pattern(&matches) });
-    let mut answer = cx.ui.paged_output_at(start.as_ref());
-    answer.text(if cx.ui.page().color && line.is_some() { &marked } else { &rendered.text })?;
-    answer.finish()?;
-    Ok(!found.is_empty())
-}
-
-/// Highlights the first line of the requested item, and returns its number.
-fn with_marked_item(rendered: &RenderedTranscript) -> (TermText, Option<usize>) {
-    let Some(item_lines) = &rendered.item_lines else { return (TermText::new(), None) };
-    let mut is_marked = false;
-    let (marked, lines) = rendered.text.highlighted(item_lines.start, &mut |line| {
-        if is_marked || line.trim().is_empty() {
-            return Vec::new();
-        }
-        is_marked = true;
-        std::iter::once(line.len() - line.trim_start().len()..line.len()).collect()
-    });
-    (marked, lines.first().copied())
-}
-
-/// Returns the first line with most of the different matches in it and the two lines below it.
-fn best_line(found: &[(usize, BTreeSet<String>)], is_wanted: impl Fn(usize) -> bool) -> Option<usize> {
-    const WINDOW: usize = 3;
-    let n_matches = |at: usize| {
-        let start = found[at].0;
-        let window = found[at..].iter().take_while(|(line, _)| *line < start + WINDOW && is_wanted(*line));
-        window.flat_map(|(_, texts)| texts).collect::<BTreeSet<_>>().len()
-    };
-    let wanted = (0..found.len()).filter(|at| is_wanted(found[*at].0));
-    wanted.max_by_key(|at| (n_matches(*at), Reverse(*at))).map(|at| found[at].0)
-}
-
-/// Returns a regular expression for a pager that matches these texts. Texts beyond a length that pagers
-/// accept are left out.
-///
-/// The texts are from a log. `less` takes the text after a `$` in this argument for further options, so that
-/// the expression contains none.
-fn pager_pattern(texts: &BTreeSet<String>) -> String {
-    const MAX_BYTES: usize = 400;
-    let mut pattern = String::from("(");
-    for text in texts.iter().filter(|text| !text.contains(char::is_control)) {
-        let separator = if pattern.len() > 1 { "|" } else { "" };
-        let mut escaped = String::new();
-        for ch in text.chars() {
-            if r"\.[]{}()*+?^|".contains(ch) {
-                escaped.push('\\');
-            }
-            escaped.push(if ch == '$' { '.' } else { ch });
-        }
-        if pattern.len() + separator.len() + escaped.len() <= MAX_BYTES {
-            pattern.push_str(separator);
-            pattern.push_str(&escaped);
-        }
-    }
-    if pattern.len() > 1 { pattern + ")" } else { String::new() }
 }
 
 /// Returns the filtered transcript. No format of [`show_whole`] includes the findings.
@@ -728,16 +642,4 @@ fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) ->
     };
     transcript.turns = vec![turn];
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_of_a_log_adds_no_option_to_the_pager() {
-        let texts = ["a$-O/tmp/x", "b.c", "d\u{1b}e"].map(str::to_owned);
-        assert_eq!(pager_pattern(&BTreeSet::from(texts)), r"(a.-O/tmp/x|b\.c)");
-        assert_eq!(pager_pattern(&BTreeSet::new()), "");
-    }
 }
