@@ -21,12 +21,17 @@ pub(super) struct TopicLookup {
     agents: OnceCell<FxHashMap<Box<str>, AgentIndex>>,
 }
 
-/// The calls of a session that created tasks and started agents.
+/// The names of the tasks and agents of a session, which are read once: a line with a name may be very long.
 struct CallsById {
-    /// The calls that created a task with this id, in order.
-    tasks: FxHashMap<Box<str>, Vec<CallIndex>>,
-    /// The first call that started an agent with this id.
-    agents: FxHashMap<Box<str>, CallIndex>,
+    /// The tasks with this id, in the order of the calls that created them.
+    tasks: FxHashMap<Box<str>, Vec<CreatedTask>>,
+    /// The description of the first call that started an agent with this id.
+    agents: FxHashMap<Box<str>, Option<Box<str>>>,
+}
+
+struct CreatedTask {
+    created_by: CallIndex,
+    name: Option<Box<str>>,
 }
 
 impl CallsById {
@@ -35,14 +40,19 @@ impl CallsById {
         for (at, call) in session.tool_calls().enumerated() {
             let data = || session.entries()[call.results.first()?.entry_idx].tool_use_result();
             if call.name == "TaskCreate" {
-                let id = || data()?.of::<TaskResult<'_>>()?.task()?.id();
-                if let Some(id) = id() {
-                    found.tasks.entry(id.into()).or_default().push(at);
+                let task = || data()?.of::<TaskResult<'_>>()?.task();
+                if let Some((id, task)) = task().and_then(|task| Some((task.id()?, task))) {
+                    let name = task.subject().map(|name| limited(&name).into());
+                    found.tasks.entry(id.into()).or_default().push(CreatedTask { created_by: at, name });
                 }
             } else if starts_agents(&call.name) {
                 let id = || data()?.of::<AgentResult<'_>>()?.agent_id();
+                let description = || {
+                    let description = call.block(session)?.input()?.get("description")?.as_str()?;
+                    described(&description)
+                };
                 if let Some(id) = id() {
-                    found.agents.entry(id.into()).or_insert(at);
+                    found.agents.entry(id.into()).or_insert_with(description);
                 }
             }
         }
@@ -64,30 +74,22 @@ impl TranscriptWriter<'_> {
 
     /// Returns the number and name of a task, from the last preceding call that created it.
     fn task_name(&self, call: &ToolCall, id: &str) -> Option<String> {
-        let session = self.session();
-        let calls = session.tool_calls();
-        let created = self.with_calls(|known| {
+        let calls = self.session().tool_calls();
+        self.with_calls(|known| {
             let created = known.tasks.get(id)?;
-            let before = created.partition_point(|&at| calls[at].entry_idx < call.entry_idx);
-            created[..before].last().copied()
-        })?;
-        let result = session.entries()[calls[created].results.first()?.entry_idx].tool_use_result()?;
-        let subject = result.of::<TaskResult<'_>>()?.task()?.subject()?;
-        Some(format!("#{} {}", limited(id), limited(&subject)))
+            let before = created.partition_point(|task| calls[task.created_by].entry_idx < call.entry_idx);
+            let name = created[..before].last()?.name.as_deref()?;
+            Some(format!("#{} {name}", limited(id)))
+        })
     }
 
     /// Returns the description of an agent: its own, or that of the call that started it.
     fn agent_name(&self, id: &str) -> Option<String> {
         let family = self.builder.family;
-        let described = |text: &str| Some(limited(text).into_owned()).filter(|text| !text.is_empty());
         let agent = self.state.topics.agents.get_or_init(|| agents_by_id(family)).get(id);
         let own = agent.and_then(|&agent| described(family.agents[agent].description.as_deref()?));
-        own.or_else(|| {
-            let session = self.session();
-            let started_by = self.with_calls(|known| known.agents.get(id).copied())?;
-            let input = session.tool_calls()[started_by].block(session)?.input()?;
-            described(&input.get("description")?.as_str()?)
-        })
+        let description = own.or_else(|| self.with_calls(|known| known.agents.get(id)?.clone()));
+        description.map(String::from)
     }
 
     /// Calls `lookup` with the calls of the session, which are found when they are needed first.
@@ -95,6 +97,11 @@ impl TranscriptWriter<'_> {
         let mut known = self.state.topics.calls.borrow_mut();
         lookup(known.entry(self.agent).or_insert_with(|| CallsById::of(self.session())))
     }
+}
+
+/// Returns the beginning of a description; `None` if it is empty.
+fn described(text: &str) -> Option<Box<str>> {
+    (!text.is_empty()).then(|| limited(text).into())
 }
 
 /// Returns the first agent with each id.

@@ -723,3 +723,19 @@ fn sub_agents_that_started_each_other_are_built_once_inside_of_each_other() {
     };
     assert_eq!(shown.end.agents.iter().map(depth).collect::<Vec<_>>(), [2]);
 }
+
+#[test]
+fn the_long_name_of_a_task_is_read_once_for_very_many_updates() {
+    const N_UPDATES: usize = 20_000;
+    let name = "n".repeat(8 << 20);
+    let task = format!(
+        "result t0 \"ok\" +{{\"toolUseResult\":{{\"task\":{{\"id\":\"1\",\"subject\":\"{name}\"}}}}}}"
+    );
+    let updates = (1..=N_UPDATES)
+        .map(|idx| format!("c{idx} <- r{} reply m{idx} tool t{idx} TaskUpdate {{\"taskId\":\"1\"}}\nr{idx} <- c{idx} result t{idx} \"ok\"\n", idx - 1));
+    let created = format!("u1 user \"go\"\nc0 <- u1 reply m0 tool t0 TaskCreate {{}}\nr0 <- c0 {task}\n");
+    let transcript = of(&(created + &updates.collect::<String>()));
+    let calls = transcript.turns.iter().flat_map(|turn| &turn.items).filter_map(call_of);
+    let n_named = calls.filter(|call| call.subject.starts_with("#1 nnn") && call.subject.len() < 300).count();
+    assert_eq!(n_named, N_UPDATES);
+}
