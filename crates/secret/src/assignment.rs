@@ -697,7 +697,8 @@ impl SecretName {
             if bytes.iter().all(u8::is_ascii_hexdigit) { value.len() >= 24 } else { value.len() >= 16 };
         let is_mixed =
             heuristics::is_varied(value) && !heuristics::is_wordy(bytes) || heuristics::is_scrambled(bytes);
-        let is_chosen = (is_quoted || self.is_env) && !self.is_vague && value.len() >= 12 && is_mixed;
+        let is_stated = is_quoted || self.is_env || is_line && heuristics::is_short_random(bytes);
+        let is_chosen = is_stated && !self.is_vague && value.len() >= 12 && is_mixed;
         (long_enough && heuristics::is_random(bytes) || is_chosen) && !is_code(value)
     }
 

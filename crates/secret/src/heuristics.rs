@@ -506,6 +506,20 @@ pub(crate) fn is_password(value: &str) -> bool {
     mixed && (!is_word || has(u8::is_ascii_digit)) || value.len() >= 8 && !is_word
 }
 
+/// Returns whether a short value looks random: letters of both cases with digits between them, and no words.
+pub(crate) fn is_short_random(value: &[u8]) -> bool {
+    let has = |kind: fn(&u8) -> bool| value.iter().any(kind);
+    let n_numbers = value.split(|byte| !byte.is_ascii_digit()).filter(|digits| !digits.is_empty()).count();
+    let pairs = LetterPairs::of(value);
+    value.iter().all(u8::is_ascii_alphanumeric)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && n_numbers >= 2
+        && pairs.common * 2 <= pairs.all
+        && distinct(value) >= 9
+        && !has_sequence(value)
+}
+
 /// Returns whether a value looks random: mixed letters and digits, high entropy, no words.
 pub(crate) fn is_random(value: &[u8]) -> bool {
     let value = value.strip_prefix(b"0x").unwrap_or(value);

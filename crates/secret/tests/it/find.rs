@@ -39,6 +39,30 @@ fn text_without_a_secret_has_none() {
 }
 
 #[test]
+fn a_short_random_key_is_found_alone_on_its_line() {
+    let rules = Rules::new();
+    for value in ["kQ8zR4tVbN2x", "a7Kd92LmXp4Qz"] {
+        for text in [
+            format!("client_secret={value}\n"),
+            format!("api_key: {value}"),
+            format!("token = {value} # it\n"),
+        ] {
+            let found = rules.find(&text);
+            assert!(found.iter().any(|found| &text[found.range.clone()] == value), "{text}");
+        }
+        assert!(rules.find(&format!("api_key = {value};")).is_empty());
+    }
+    for text in [
+        "token = Sha256Digest1",
+        "api_key: Utf8ToUtf16Map2",
+        "client_secret=abc123def456",
+        "token=ABCDE1fghij2",
+    ] {
+        assert!(rules.find(text).is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn a_secret_is_found_in_any_context() {
     let rules = Rules::new();
     let secret = secrets(7).into_iter().find(|secret| secret.kind == "github-token").unwrap().secret;
