@@ -14,7 +14,7 @@ use threadline_usage::{
     CallLedger, LogSource, ModelCall, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan,
     UsageTotals, limit_end,
 };
-use threadline_view::{LogCountScan, humanize, visible};
+use threadline_view::{LogCountScan, humanize, visible_name};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -334,7 +334,7 @@ impl UsageNotes<'_> {
         if total.unpriced_calls > 0 {
             let names = total.unpriced_models();
             let calls = humanize::plural(total.unpriced_calls, "call");
-            notes.push(format!("no price for {}: {calls} not included in the cost", visible(&names)));
+            notes.push(format!("no price for {}: {calls} not included in the cost", visible_name(&names)));
         }
         if total.under_reported > 0 {
             let calls = humanize::plural(total.under_reported, "call");

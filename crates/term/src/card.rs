@@ -14,7 +14,7 @@ use crate::highlight::{can_highlight, highlight};
 use crate::markdown;
 use crate::page::{TermPage, TextLabel, truncate, without_tabs};
 use crate::text::TermText;
-use crate::{text, visible};
+use crate::{text, visible, visible_name};
 
 /// Renders the card of a call for output after an indent. Passes the lines to `emit` one at a time.
 pub(crate) fn card_lines(call: &CallView, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
@@ -190,7 +190,7 @@ fn command_lines(
         }
     }
     if let Some(path) = &card.kept_at {
-        let text = format!("(full output saved to {})", visible(path));
+        let text = format!("(full output saved to {})", visible_name(path));
         page.wrap_each(&text, indent, |line| emit(page.paint(TextLabel::Dim, line)));
     }
 }

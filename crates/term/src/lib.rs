@@ -42,7 +42,7 @@ pub use overview::render_overview;
 pub use page::{TermPage, TextLabel, truncate};
 pub use table::{ColumnAlign, TableColumn, table, truncate_start};
 pub use text::TermText;
-pub use threadline_view::visible;
+pub use threadline_view::{visible, visible_name};
 pub use transcript::{
     RenderedTranscript, TextSink, TranscriptRenderer, TranscriptStyle, render_call, render_hunks,
     render_items, render_running, render_transcript, render_transcript_at, render_turn_summary,

@@ -17,7 +17,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::card::diff_lines;
 use crate::page::{TermPage, TextLabel, truncate};
 use crate::text::TermText;
-use crate::{markdown, visible};
+use crate::{markdown, visible, visible_name};
 
 /// The settings for rendering a transcript.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ pub fn render_running(item: &TranscriptItem, page: TermPage, style: &TranscriptS
     let mut writer = TermWriter::new(page, style);
     if let ItemBody::Call(call) = &item.body {
         let about =
-            format!("◦ {}  {}  running", visible(short_tool(&call.name)), item::one_line(&call.subject));
+            format!("◦ {}  {}  running", visible_name(short_tool(&call.name)), item::one_line(&call.subject));
         writer.line(0, Some(TextLabel::Dim), truncate(&about, page.line_width(0)));
     }
     writer.out
@@ -264,7 +264,7 @@ impl<'a> TermWriter<'a> {
         let version = header.version.as_ref().map(|version| format!("Claude Code {version}"));
         let parts = [&header.id, &header.cwd, &header.git_branch, &version];
         let mut about: Vec<String> =
-            parts.into_iter().flatten().map(|part| visible(part).into_owned()).collect();
+            parts.into_iter().flatten().map(|part| visible_name(part).into_owned()).collect();
         if let Some((started, last_active)) = header.active {
             about.push(format!("started {}", minute(started, &self.style.zone)));
             about.push(format!("last active {}", minute(last_active, &self.style.zone)));
@@ -283,7 +283,7 @@ impl<'a> TermWriter<'a> {
             self.line(0, Some(TextLabel::Dim), &line);
         }
         if let Some(caveat) = header.spent.caveat() {
-            self.paragraph(0, Some(TextLabel::Dim), &format!("≥ minimum: {caveat}"));
+            self.paragraph(0, Some(TextLabel::Dim), &format!("≥ minimum: {}", visible_name(&caveat)));
         }
     }
 
@@ -352,7 +352,7 @@ impl<'a> TermWriter<'a> {
     fn turn(&mut self, turn: &TurnView, indent: usize) {
         let mut about = vec![turn.anchor.clone()];
         about.extend(turn.span.map(|(start, _)| self.format_time(start)));
-        about.extend(turn.models.iter().map(|model| visible(short_model(model)).into_owned()));
+        about.extend(turn.models.iter().map(|model| visible_name(short_model(model)).into_owned()));
         if turn.open {
             about.push("unfinished".to_owned());
         }

@@ -333,6 +333,7 @@ impl ExportState {
     pub fn forget(&mut self) {
         self.sent.clear();
         self.reply = None;
+        self.refused = 0;
         self.start_over();
     }
 

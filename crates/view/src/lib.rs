@@ -109,4 +109,4 @@ pub use transcript_builder::{OutputReader, OutputReads, TranscriptBuilder, trans
 pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate, TurnViews};
 pub use turn_range::TurnRange;
 pub use usage_board::{DayUsage, UsageBoard};
-pub use visible::{is_hidden, visible};
+pub use visible::{is_hidden, visible, visible_name};

@@ -40,6 +40,16 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Returns the text of a name or a path, as [`visible`] does, with newlines and tabs visible too, so that it
+/// stays on one line.
+pub fn visible_name(name: &str) -> Cow<'_, str> {
+    let visible = visible(name);
+    if !visible.contains(['\n', '\t']) {
+        return visible;
+    }
+    Cow::Owned(visible.replace('\n', "^J").replace('\t', "^I"))
+}
+
 /// The number of characters of a text that are named.
 const MAX_NAMED: usize = 64;
 
@@ -88,7 +98,7 @@ pub fn is_hidden(ch: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{has_hidden, is_hidden, visible};
+    use super::{has_hidden, is_hidden, visible, visible_name};
 
     #[test]
     fn every_hidden_character_is_found_at_any_place() {
@@ -100,6 +110,12 @@ mod tests {
             let text = format!("{}\u{202e}é", "織".repeat(n));
             assert!(has_hidden(&text) && !has_hidden(&text.replace('\u{202e}', "—")), "{n}");
         }
+    }
+
+    #[test]
+    fn a_name_stays_on_one_line() {
+        assert_eq!(visible_name("a  b"), "a  b");
+        assert_eq!(visible_name("a\nb\tc\r\n\u{1b}"), "a^Jb^Ic^J^[");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use threadline_app::{CheckReport, LogOwner};
 use threadline_entry::{Code, Finding, Severity};
 use threadline_store::SessionFile;
-use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, truncate, visible};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, truncate, visible, visible_name};
 use threadline_view::humanize::{count, plural, short_id};
 use threadline_view::shell_word;
 use threadline_view::wire::FindingObject;
@@ -131,7 +131,7 @@ fn write_findings(cx: &Context, answer: &mut OutputStream, found: &[LogFinding])
         };
         let severity = page.paint(label, finding.severity.name());
         let place = finding.at.map_or(String::new(), |at| format!("line {}: ", at.line_no));
-        writeln!(answer, "  {place}{severity} {}: {}", finding.code, visible(&finding.message))?;
+        writeln!(answer, "  {place}{severity} {}: {}", finding.code, visible_name(&finding.message))?;
         writeln!(answer, "    {}", page.paint(TextLabel::Dim, format!("repair: {}", finding.code.repair())))?;
     }
     Ok(())
@@ -144,11 +144,11 @@ fn log_title(cx: &Context, path: &Path) -> TermText {
     let file = SessionFile::at(&log);
     let id = short_id(&file.id).to_owned();
     let Some(title) = cx.app.title_of(file) else {
-        return page.paint(TextLabel::Title, visible(&path.to_string_lossy()));
+        return page.paint(TextLabel::Title, visible_name(&path.to_string_lossy()));
     };
     let agent = agent.filter(|_| log != path).map(|agent| format!(" · sub-agent {agent}"));
     let title = truncate(&visible(&title), page.width.map_or(100, |width| width.saturating_sub(12).max(20)));
-    let id = page.paint(TextLabel::Dim, format!("{id}{}", visible(&agent.unwrap_or_default())));
+    let id = page.paint(TextLabel::Dim, format!("{id}{}", visible_name(&agent.unwrap_or_default())));
     text!("{}  {id}", page.paint(TextLabel::Title, title))
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use rayon::prelude::*;
 use threadline_app::{InspectedLog, inspect_log, logs_of_agents};
 use threadline_entry::Millis;
-use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, visible_name};
 use threadline_view::humanize::{bytes, count, minute};
 use threadline_view::{DriftCount, Inventory, NameCounts, SessionCounts, wire};
 
@@ -90,7 +90,7 @@ fn render(cx: &Context, found: &[InspectedLog], whole: &Inventory) -> TermText {
         let mut rows: Vec<_> = counts.iter().collect();
         rows.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
         for (name, n) in rows {
-            out += text!("{:>12}  {name}\n", count(*n));
+            out += text!("{:>12}  {}\n", count(*n), visible_name(name));
         }
     }
     for (title, unknown) in [("Unknown types", &whole.unknown_types), ("Unknown keys", &whole.unknown_keys)] {
@@ -99,7 +99,12 @@ fn render(cx: &Context, found: &[InspectedLog], whole: &Inventory) -> TermText {
         }
         out += text!("\n{}\n", page.paint(TextLabel::Warning, title));
         for (name, drift) in unknown {
-            out += text!("{:>12}  {name}  {}\n", count(drift.count), versions(drift));
+            out += text!(
+                "{:>12}  {}  {}\n",
+                count(drift.count),
+                visible_name(name),
+                visible_name(&versions(drift))
+            );
         }
     }
     out

@@ -1,6 +1,6 @@
 use threadline_app::OperationError;
 use threadline_store::{FileAction, OpError, OperationState, Receipt, Reversal};
-use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, visible};
+use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, visible, visible_name};
 use threadline_view::humanize::{plural, short_id};
 use threadline_view::shell_word;
 use threadline_view::wire::{ReceiptFileObject, ReceiptObject, SkippedFileObject};
@@ -305,7 +305,7 @@ fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<CommandOutc
         cx.ui.note(&format!("{carried} that other programs have appended since are kept at the end"));
     }
     for file in &reversal.skipped {
-        cx.ui.warn(&format!("skipped {}: {}", visible(&file.path.to_string_lossy()), file.what));
+        cx.ui.warn(&format!("skipped {}: {}", visible_name(&file.path.to_string_lossy()), file.what));
     }
     if !reversal.skipped.is_empty() {
         cx.ui.note(&format!("`threadline op show {}` shows where the previous files are kept", receipt.id));

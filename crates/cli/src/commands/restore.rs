@@ -8,7 +8,7 @@ use threadline_app::restore::{
 };
 use threadline_session::{ContentEvidence, EntryIndex, FileHistory, SessionFamily, Turn};
 use threadline_store::{SessionFile, WriteRisk};
-use threadline_term::{ColumnAlign, TableColumn, TextLabel, truncate, visible};
+use threadline_term::{ColumnAlign, TableColumn, TextLabel, truncate, visible, visible_name};
 use threadline_view::humanize::{bytes, line_change, plural};
 use threadline_view::wire::RestoredFile;
 
@@ -93,7 +93,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     let plan = cx.app.plan_restore(&file, &history, at, &options)?;
     let receipt = if args.apply { plan.apply(&cx.app, args.outside, &command_line())? } else { None };
     let title = match &plan.root {
-        Ok(root) => format!("Files at {moment} in {}", visible(&root.path().to_string_lossy())),
+        Ok(root) => format!("Files at {moment} in {}", visible_name(&root.path().to_string_lossy())),
         Err(why) => {
             cx.ui.note(why);
             format!("Files at {moment}")
@@ -141,7 +141,7 @@ fn list_turns(
                 0 => "changed by something else than an edit".to_owned(),
                 n => plural(n, "edit"),
             };
-            let path = visible(&relative_label(&file.path, history.root())).into_owned();
+            let path = visible_name(&relative_label(&file.path, history.root())).into_owned();
             writeln!(answer, "      {path}  {}", page.paint(TextLabel::Dim, &by))?;
         }
     }

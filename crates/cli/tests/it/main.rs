@@ -27,6 +27,7 @@ mod layers;
 mod list;
 mod masking;
 mod mcp;
+mod names;
 mod overview;
 #[cfg(unix)]
 mod path_safety;

@@ -268,6 +268,9 @@ fn rejected_spans_are_reported() {
         assert_eq!(done.status.code(), Some(2), "{out}{err}");
         assert!(out.ends_with("; 1 rejected, 0 unchanged\n"), "{out}");
         assert!(err.contains("rejected 2 spans: ") && err.contains("--again"), "{err}");
+        let status = receiver.command(state.path(), &["--home", root, "trace", "status"]).output().unwrap();
+        let status = String::from_utf8(status.stdout).unwrap();
+        assert!(status.contains(" 0 spans sent, 2 spans rejected\n"), "{status}");
     }
 }
 

@@ -13,7 +13,7 @@ use crate::ansi::{each_line, without_colours};
 use crate::card::{attachment_label, card_lines};
 use crate::page::{TextLabel, truncate};
 use crate::text::TermText;
-use crate::{text, visible};
+use crate::{text, visible, visible_name};
 
 /// The maximum number of lines of a failed call, below [`DetailLevel::Full`].
 const MAX_ERROR_LINES: usize = 6;
@@ -119,7 +119,7 @@ impl TermWriter<'_> {
                 self.line(indent + 2, Some(TextLabel::Link), &url);
             }
             ItemBody::Error { label, text } => {
-                let mark = format!("✗ {}  ", visible(label));
+                let mark = format!("✗ {}  ", visible_name(label));
                 let (page, width) = (self.page, mark.width());
                 let mut mark = Some(page.paint(TextLabel::Error, &mark));
                 page.wrap_each(visible(text).trim(), indent + width, |line| match mark.take() {
@@ -132,7 +132,7 @@ impl TermWriter<'_> {
             }
             ItemBody::Event { label, text } => {
                 // `format!` would reserve twice the length of a long text.
-                let text = ["· ", &*visible(label), "  ", visible(text).trim()].concat();
+                let text = ["· ", &*visible_name(label), "  ", visible(text).trim()].concat();
                 let (page, mut line_indent) = (self.page, indent);
                 page.wrap_each(text.trim_end(), indent + 2, |line| {
                     self.line(line_indent, Some(TextLabel::Dim), line);
@@ -141,7 +141,7 @@ impl TermWriter<'_> {
             }
             ItemBody::Unknown { kind, raw } => {
                 let text = match kind {
-                    Some(kind) => format!("? {} (unknown entry type)", visible(kind)),
+                    Some(kind) => format!("? {} (unknown entry type)", visible_name(kind)),
                     None => "? unreadable line".to_owned(),
                 };
                 self.line(indent, Some(TextLabel::Warning), &text);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use threadline_archive::{OriginFilter, PrivacyLevel, RestoreTarget};
-use threadline_term::visible;
+use threadline_term::{visible, visible_name};
 use threadline_view::humanize::plural;
 use threadline_view::wire::ArchiveRestoreObject;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
         writeln!(answer, "{}: every file is in its place already", visible(&report.session.id))?;
     } else {
         for path in &report.written {
-            writeln!(answer, "{}", visible(&path.to_string_lossy()))?;
+            writeln!(answer, "{}", visible_name(&path.to_string_lossy()))?;
         }
         let files = plural(report.written.len() as u64, "file");
         writeln!(answer, "{}: {files} restored", visible(&report.session.id))?;

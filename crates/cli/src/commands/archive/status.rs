@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use threadline_archive::{Archive, HomeStatus, LocalSession};
 use threadline_settings::user_settings;
-use threadline_term::visible;
+use threadline_term::{visible, visible_name};
 use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::{ArchiveHomeObject, ArchiveSessionObject};
 
@@ -49,7 +49,7 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, Com
             answer.json(&object(&location.to_string(), home.root(), days, keeps, &status))?;
             continue;
         }
-        writeln!(answer, "{} in {location}", visible(&home.root().to_string_lossy()))?;
+        writeln!(answer, "{} in {location}", visible_name(&home.root().to_string_lossy()))?;
         let size = |sessions: &[LocalSession]| bytes(sessions.iter().map(|session| session.size).sum());
         for (sessions, what) in [
             (&status.archived, "archived"),

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use threadline_app::edit::{ApplyOptions, EditSession};
 use threadline_store::Operation;
-use threadline_term::{TextLabel, visible};
+use threadline_term::{TextLabel, visible, visible_name};
 use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::EditObject;
 
@@ -93,7 +93,7 @@ fn report(
         writeln!(
             answer,
             "  {}",
-            page.paint(TextLabel::Removed, format!("- {}", visible(&path.to_string_lossy())))
+            page.paint(TextLabel::Removed, format!("- {}", visible_name(&path.to_string_lossy())))
         )?;
     }
     answer.finish()?;

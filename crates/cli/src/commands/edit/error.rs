@@ -7,7 +7,7 @@ use threadline_app::OperationError;
 use threadline_app::edit::EditError;
 use threadline_app::restore::RestoreError;
 use threadline_store::{AppendError, Attempt, OpError, OperationState};
-use threadline_term::visible;
+use threadline_term::{visible, visible_name};
 
 use crate::error::CommandError;
 
@@ -106,7 +106,7 @@ fn op_error(error: OpError) -> CommandError {
             });
             for (label, paths) in [("changed", changed), ("not changed", unchanged)] {
                 for path in paths.iter().take(if changed.is_empty() { 0 } else { MAX_LISTED }) {
-                    message = message.cause(format!("{label}: {}", visible(&path.to_string_lossy())));
+                    message = message.cause(format!("{label}: {}", visible_name(&path.to_string_lossy())));
                 }
             }
             stopped_hints(id, *attempt, *state).into_iter().fold(message, CommandError::hint)

@@ -3,7 +3,7 @@
 use threadline_app::SessionSummary;
 use threadline_app::edit::{EditError, EditSession, PlannedEdit};
 use threadline_store::SessionFile;
-use threadline_term::visible;
+use threadline_term::visible_name;
 use threadline_view::wire::UnchangedObject;
 
 use super::args::WriteArgs;
@@ -90,7 +90,7 @@ pub(super) fn warn_if_recreated(cx: &Context, session: &EditSession) {
     if session.log_exists() {
         cx.ui.warn(&format!(
             "another program is still writing to this session: it created {} again, which was not changed",
-            visible(&session.file().path.to_string_lossy())
+            visible_name(&session.file().path.to_string_lossy())
         ));
     }
 }

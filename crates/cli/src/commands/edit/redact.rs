@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use threadline_app::edit::{SecretHit, SecretReport, unlisted_finding};
 use threadline_secret::Rules;
-use threadline_term::{TextLabel, visible};
+use threadline_term::{TextLabel, visible, visible_name};
 use threadline_view::humanize::plural;
 use threadline_view::wire::{FindingObject, NoSecretsObject};
 
@@ -154,7 +154,7 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<CommandOutcom
         }
         let line = hit.at.map(|at| format!(":{}", at.line_no)).unwrap_or_default();
         let key = if hit.key.is_empty() { String::new() } else { format!(" in `{}`", hit.key) };
-        let path = page.paint(TextLabel::Title, format!("{}{line}", visible(&path)));
+        let path = page.paint(TextLabel::Title, format!("{}{line}", visible_name(&path)));
         writeln!(answer, "{path}: {}: {}{}", hit.description, visible(&hit.masked), visible(&key))?;
     }
     for (path, count) in &report.unlisted {
@@ -163,8 +163,8 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<CommandOutcom
             answer.json(&FindingObject::new(&finding, &path))?;
             continue;
         }
-        let path = page.paint(TextLabel::Title, visible(&path));
-        writeln!(answer, "{path}: {}", finding.message)?;
+        let path = page.paint(TextLabel::Title, visible_name(&path));
+        writeln!(answer, "{path}: {}", visible_name(&finding.message))?;
     }
     if cx.json && report.hits.is_empty() {
         answer.json(&NoSecretsObject { sessions: n_sessions as u64, reason: "no secrets found" })?;

@@ -8,7 +8,7 @@ use threadline_app::edit::PlannedEdit;
 use threadline_edit::{ChangeGroup, ChangeKind, EditPlan, SideFileOp};
 use threadline_entry::{Entry, Finding, Kind, key, value};
 use threadline_term::{
-    ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, text, truncate, visible,
+    ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, text, truncate, visible, visible_name,
 };
 use threadline_view::humanize::{bytes, count, short_count};
 use threadline_view::wire::{EditObject, FindingObject};
@@ -90,7 +90,9 @@ fn write_head(
         .unwrap_or_default();
     let destination = match edit.new_session() {
         Some(id) => format!("a new session {id}"),
-        None if edit.path() != edit.source_path() => visible(&edit.path().to_string_lossy()).into_owned(),
+        None if edit.path() != edit.source_path() => {
+            visible_name(&edit.path().to_string_lossy()).into_owned()
+        }
         None => "in place".to_owned(),
     };
     let name = page.paint(TextLabel::Title, format!("{} {source}{title}", edit.operation()));
@@ -254,7 +256,7 @@ fn write_findings<'f>(
     for finding in findings.by_ref().take(limit) {
         n_shown += 1;
         let place = finding.at.map_or(String::new(), |at| format!("line {}: ", at.line_no));
-        writeln!(out, "    {place}{}: {}", finding.code, visible(&finding.message))?;
+        writeln!(out, "    {place}{}: {}", finding.code, visible_name(&finding.message))?;
     }
     more(out, page, n_shown + findings.count(), n_shown, "findings")
 }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use threadline_app::SessionSummary;
 use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
 use threadline_search::{LogHit, LogProblem, ScanEvent, SearchHit, SearchedSession, unknown_field};
-use threadline_term::{TermPage, TermText, TextLabel, text, truncate, visible, without_colours};
+use threadline_term::{
+    TermPage, TermText, TextLabel, text, truncate, visible, visible_name, without_colours,
+};
 use threadline_view::humanize::{count, minute, plural};
 use threadline_view::shell_word;
 use threadline_view::wire::SessionCountObject;
@@ -248,7 +250,7 @@ impl<'a> SearchReport<'a> {
             about.push(self.format_time(active));
         }
         let project = summary.as_ref().and_then(SessionSummary::project);
-        about.push(project.unwrap_or(&session.folder).to_owned());
+        about.push(visible_name(project.unwrap_or(&session.folder)).into_owned());
         about.extend(found.filter(|_| !self.stopped).map(|found| plural(found as u64, "match")));
         out += wrapped(&about.join(" · "), TextLabel::Dim, page);
         let mut log = 0;
@@ -257,7 +259,7 @@ impl<'a> SearchReport<'a> {
                 log = hit.log;
                 let path = session.logs[hit.log].clone();
                 let agent = session.agent_of(&path).unwrap_or_default();
-                let line = format!("  sub-agent {agent} · {}\n", path.display());
+                let line = format!("  sub-agent {agent} · {}\n", visible_name(&path.to_string_lossy()));
                 out += page.paint(TextLabel::Dim, line);
             }
             if let Some(found) = &hit.hit {

@@ -65,7 +65,10 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, Com
         let (turns, spans) = lines.iter().fold((0, 0), |sum, line| (sum.0 + line.turns, sum.1 + line.spans));
         let sessions = plural(lines.len() as u64, "session");
         let (turns, spans) = (plural(turns as u64, "turn"), plural(spans, "span"));
-        writeln!(answer, "{receiver}: {sessions}, {turns}, {spans} sent")?;
+        let refused: u64 = lines.iter().map(|line| line.refused).sum();
+        let refused =
+            if refused > 0 { format!(", {} rejected", plural(refused, "span")) } else { String::new() };
+        writeln!(answer, "{receiver}: {sessions}, {turns}, {spans} sent{refused}")?;
         answer.text(&render(cx, &lines, args.all))?;
     }
     if !cx.json {

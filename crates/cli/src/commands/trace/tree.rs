@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use threadline_entry::Millis;
-use threadline_term::{TermText, text};
+use threadline_term::{TermText, text, visible_name};
 use threadline_trace::{SpanId, SpanKind, TraceId, TraceSpan};
 use threadline_usage::byte_codec::{ByteReader, put_number, put_signed};
 use threadline_usage::{Money, TokenCounts};
@@ -281,7 +281,7 @@ pub(super) fn render(
 
 fn span_line(indent: &str, rows: &SpanRows, span: &SpanRow) -> TermText {
     let seconds = (span.end - span.start) as f64 / 1000.0;
-    let mut out = text!("{indent}{}  {seconds:.1} s", rows.text(span.name));
+    let mut out = text!("{indent}{}  {seconds:.1} s", visible_name(rows.text(span.name)));
     if let Some((used, cost)) = span.usage() {
         let _ = write!(out, "  {} in {} out", used.context(), used.output);
         if let Some(cost) = cost {

@@ -6,7 +6,7 @@ use jiff::civil::{Date, ISOWeekDate, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use threadline_app::{ListFilter, UsageNotes, UsageRead, window_resets};
-use threadline_term::{TableColumn, TermText, TextLabel, text, truncate, visible};
+use threadline_term::{TableColumn, TermText, TextLabel, text, truncate, visible, visible_name};
 use threadline_usage::{
     CallGroup, CallGroupKey, CallGroups, GroupBy, LimitWindow, ModelCalls, Money, PriceBook,
     RecordExplanation, RecordVerdict, UsageTotals, reconcile, windows,
@@ -104,7 +104,7 @@ impl UsageReport<'_> {
     /// Returns the cells of a group's key in a table.
     fn key_row(&self, key: &CallGroupKey, titles: &HashMap<String, String>) -> Vec<String> {
         let home = self.cx.app.config().home_dir.as_deref().and_then(std::path::Path::to_str);
-        let path = |path: &str| visible(&short_path(path, home)).into_owned();
+        let path = |path: &str| visible_name(&short_path(path, home)).into_owned();
         match key {
             CallGroupKey::Session { session, project } => {
                 let title = titles.get(session).map_or("–", |title| title);
@@ -250,7 +250,7 @@ impl UsageReport<'_> {
                 continue;
             }
             if last != Some(&record.path) {
-                writeln!(answer, "{}", page.paint(TextLabel::Title, visible(&record.path)))?;
+                writeln!(answer, "{}", page.paint(TextLabel::Title, visible_name(&record.path)))?;
                 last = Some(&record.path);
             }
             writeln!(answer, "{}", record_line(page, record))?;
@@ -426,7 +426,7 @@ fn bar(weight: f64, largest: f64) -> String {
 
 fn record_line(page: threadline_term::TermPage, record: &RecordExplanation) -> TermText {
     let model = visible(record.model.as_deref().unwrap_or("–"));
-    let id = visible(record.message_id.as_deref().unwrap_or("–"));
+    let id = visible_name(record.message_id.as_deref().unwrap_or("–"));
     let tokens = record.tokens;
     let mut line = format!("  {:>6}  {id}  {model}", record.line);
     // A record that is not a model call has no model and no figures.
