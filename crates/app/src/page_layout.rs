@@ -185,6 +185,5 @@ fn heading_key(turn: &TurnView) -> String {
 
 /// Returns a short text that changes if the value does.
 fn stamp(value: impl std::hash::Hash) -> String {
-    use std::hash::BuildHasher;
-    format!("{:x}", rustc_hash::FxBuildHasher.hash_one(value))
+    format!("{:x}", threadline_entry::hash_of(&value))
 }

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::{Entry, Kind, Millis, key, value};
 use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, ReplyIndex, Session};
 
@@ -109,7 +109,7 @@ pub(crate) struct Arrangement {
     pub(crate) lines: Vec<ResultLine>,
     pub(crate) positions: IndexVec<EntryIndex, u32>,
     /// The new timestamps of the lines whose timestamp changes.
-    pub(crate) times: FxHashMap<u32, Millis>,
+    pub(crate) times: HashMap<u32, Millis>,
 }
 
 pub(crate) fn arrange(draft: &mut EditDraft<'_>, order: LineOrder, now: Millis) -> Arrangement {
@@ -196,12 +196,12 @@ fn remove_unwanted(
         return;
     }
     let session = draft.session;
-    let names: FxHashSet<Cow<'_, str>> = chain
+    let names: HashSet<Cow<'_, str>> = chain
         .iter()
         .filter(|&&idx| !draft.is_removed(idx))
         .filter_map(|&idx| session.entries()[idx].uuid())
         .collect();
-    let replies: FxHashSet<ReplyIndex> = chain.iter().filter_map(|&idx| session.reply_of(idx)).collect();
+    let replies: HashSet<ReplyIndex> = chain.iter().filter_map(|&idx| session.reply_of(idx)).collect();
     let mut forks = AncestorSearch::new(session);
     for (idx, &part) in parts.enumerated() {
         if part == ChainRole::Chain || draft.is_removed(idx) {
@@ -274,7 +274,7 @@ fn remove_idle_compactions(draft: &mut EditDraft<'_>, parts: &IndexVec<EntryInde
 fn removal_reason(
     session: &Session,
     parts: &IndexVec<EntryIndex, ChainRole>,
-    replies: &FxHashSet<ReplyIndex>,
+    replies: &HashSet<ReplyIndex>,
     forks: &mut AncestorSearch,
     idx: EntryIndex,
 ) -> Option<&'static str> {
@@ -351,13 +351,12 @@ fn sequence(
         return parts.indices().collect();
     }
     let session = draft.session;
-    let mut followers: FxHashMap<EntryIndex, Vec<EntryIndex>> = FxHashMap::default();
+    let mut followers: HashMap<EntryIndex, Vec<EntryIndex>> = HashMap::default();
     let mut sequence = Vec::with_capacity(parts.len());
     let end = chain.last().copied();
     // If a line was written again at the end of the conversation, the person rewound to it: the lines
     // between the two copies are a branch.
-    let elsewhere: FxHashSet<EntryIndex> =
-        copies.values().copied().filter(|&line| Some(line) != end).collect();
+    let elsewhere: HashSet<EntryIndex> = copies.values().copied().filter(|&line| Some(line) != end).collect();
     let mut rank = IndexVec::filled(0, parts.len());
     for (at, &idx) in chain.iter().enumerate() {
         rank[idx] = at;
@@ -399,7 +398,7 @@ fn sequence(
 }
 
 /// Lines of the chain that were written more than once, by the index of their first copy.
-type DuplicateLines = FxHashMap<EntryIndex, EntryIndex>;
+type DuplicateLines = HashMap<EntryIndex, EntryIndex>;
 
 fn copies(
     session: &Session,
@@ -415,13 +414,13 @@ fn move_branches_above(
     draft: &mut EditDraft<'_>,
     parts: &IndexVec<EntryIndex, ChainRole>,
     chain: &[EntryIndex],
-    followers: &mut FxHashMap<EntryIndex, Vec<EntryIndex>>,
+    followers: &mut HashMap<EntryIndex, Vec<EntryIndex>>,
 ) {
     let session = draft.session;
     let place_of = |idx: EntryIndex| chain.iter().position(|&line| line == idx);
     let comes = draft.added.iter().filter(|added| is_boundary(&added.entry));
     let Some(boundary) = comes.filter_map(|added| place_of(added.after?)).max() else { return };
-    let above: FxHashMap<EntryIndex, usize> =
+    let above: HashMap<EntryIndex, usize> =
         chain[..=boundary].iter().enumerate().map(|(at, &idx)| (idx, at)).collect();
     let mut forks = AncestorSearch::new(session);
     for &idx in &chain[boundary + 1..] {
@@ -456,14 +455,14 @@ fn place_lines(
     order: LineOrder,
 ) -> Arrangement {
     let n = parts.len();
-    let mut added_behind: FxHashMap<Option<EntryIndex>, Vec<u32>> = FxHashMap::default();
+    let mut added_behind: HashMap<Option<EntryIndex>, Vec<u32>> = HashMap::default();
     for (i, added) in draft.added.iter().enumerate() {
         added_behind.entry(added.after).or_default().push(i as u32);
     }
     let mut arranged = Arrangement {
         lines: Vec::with_capacity(n),
         positions: IndexVec::filled(REMOVED, n),
-        times: FxHashMap::default(),
+        times: HashMap::default(),
     };
     let put = |arranged: &mut Arrangement, from: ResultOrigin, chained: bool| {
         arranged.lines.push(ResultLine::new(from, chained));
@@ -572,13 +571,13 @@ struct SeenUuids<'s> {
     session: &'s Session,
     /// Whether the uuid of an entry was seen, by the first entry that has it.
     of_session: IndexVec<EntryIndex, bool>,
-    others: FxHashSet<Box<str>>,
+    others: HashSet<Box<str>>,
 }
 
 impl<'s> SeenUuids<'s> {
     fn new(session: &'s Session) -> Self {
         let of_session = IndexVec::filled(false, session.entries().len());
-        Self { session, of_session, others: FxHashSet::default() }
+        Self { session, of_session, others: HashSet::default() }
     }
 
     /// Adds a uuid, and returns whether it is new.

@@ -1,6 +1,6 @@
 //! Clones the conversation into a new session.
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use threadline_entry::{Kind, key};
 use threadline_session::{EntryIndex, IndexVec, Session};
 
@@ -71,7 +71,7 @@ fn remove_after(draft: &mut EditDraft<'_>, cut: &CutPoint) -> Result<(), CutErro
             let turns = session.turns();
             let turn = number.checked_sub(1).and_then(|at| turns.as_slice().get(at));
             let turn = turn.ok_or(CutError::NoTurn { turns: turns.len() })?;
-            let of_turn: FxHashSet<EntryIndex> = turn.entries.iter().copied().collect();
+            let of_turn: HashSet<EntryIndex> = turn.entries.iter().copied().collect();
             chain.iter().rposition(|idx| of_turn.contains(idx)).ok_or(CutError::NoLine)?
         }
         CutPoint::Uuid(uuid) => {

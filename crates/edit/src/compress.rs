@@ -10,7 +10,7 @@ mod segment;
 
 use std::fmt::Write;
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use threadline_entry::lens::Lens;
 use threadline_entry::write::{CompactBoundaryLine, LineContext, LineHeader, UserContent, UserLine};
 use threadline_entry::{Entry, Kind, key, value};
@@ -415,7 +415,7 @@ fn split(session: &Session, lines: Vec<EntryIndex>) -> Vec<Vec<EntryIndex>> {
     let mut replies = 0;
     let mut last = None;
     // Calls without a result so far.
-    let mut open: FxHashSet<String> = FxHashSet::default();
+    let mut open: HashSet<String> = HashSet::default();
     for idx in lines {
         let reply = session.reply_of(idx);
         if reply.is_some() && reply != last {

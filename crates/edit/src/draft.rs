@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::{Index, IndexMut};
 use std::path::PathBuf;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::Block;
 use threadline_entry::{Entry, Finding};
 use threadline_session::{EntryIndex, ReplyIndex, Session};
@@ -38,7 +38,7 @@ pub struct EditDraft<'s> {
     /// Descriptions of the changes to the content of side files.
     pub(crate) side_notes: Vec<String>,
     /// The replies whose thinking is removed.
-    pub(crate) without_thinking: FxHashSet<ReplyIndex>,
+    pub(crate) without_thinking: HashSet<ReplyIndex>,
 }
 
 /// The changes to the text of one line. Kept small, since every line may have one.
@@ -57,7 +57,7 @@ pub(crate) struct LineEdit {
 #[derive(Debug, Default)]
 pub(crate) struct LineEdits {
     /// Boxed, since a log may need a change of every line, and a hash table is up to half empty.
-    edits: FxHashMap<EntryIndex, Box<LineEdit>>,
+    edits: HashMap<EntryIndex, Box<LineEdit>>,
     /// Whether lines are removed, by their positions, up to the last one.
     removed: Vec<bool>,
 }
@@ -167,7 +167,7 @@ impl LineReasons {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReasonTable {
     texts: Vec<Cow<'static, str>>,
-    indices: FxHashMap<Cow<'static, str>, u16>,
+    indices: HashMap<Cow<'static, str>, u16>,
 }
 
 impl ReasonTable {
@@ -289,7 +289,7 @@ impl<'s> EditDraft<'s> {
             moved_paths: Vec::new(),
             extracts_agents: false,
             side_notes: Vec::new(),
-            without_thinking: FxHashSet::default(),
+            without_thinking: HashSet::default(),
         }
     }
 

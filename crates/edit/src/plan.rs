@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Ending, Entry, Finding, Millis, key};
 use threadline_session::{EntryIndex, IndexVec, Session};
@@ -50,7 +50,7 @@ pub struct EditPlan<'s> {
     lines: Vec<ResultLine>,
     positions: IndexVec<EntryIndex, u32>,
     /// The new timestamps of the lines whose timestamp changes.
-    times: FxHashMap<u32, Millis>,
+    times: HashMap<u32, Millis>,
     rename: IdRenamer,
     totals: PlanTotals,
 }
@@ -121,9 +121,9 @@ impl<'s> EditPlan<'s> {
 
     /// Maps the uuid of each removed line to the line of the result that references to it should use
     /// instead: its nearest remaining ancestor, else the preceding line of the conversation.
-    fn replacements(&self) -> FxHashMap<Box<str>, u32> {
+    fn replacements(&self) -> HashMap<Box<str>, u32> {
         let session = self.draft.session;
-        let mut moved = FxHashMap::default();
+        let mut moved = HashMap::default();
         let mut removed = self.positions.indices().filter(|&idx| self.positions[idx] == REMOVED);
         if !removed.any(|idx| is_tree(&session.entries()[idx])) {
             return moved;
@@ -134,14 +134,14 @@ impl<'s> EditPlan<'s> {
         let lines = session.entries().indices().filter(is_kept);
         let named =
             lines.clone().filter_map(|idx| Some((session.entries()[idx].uuid()?, self.positions[idx])));
-        let kept: FxHashMap<Cow<'_, str>, u32> = named.collect();
+        let kept: HashMap<Cow<'_, str>, u32> = named.collect();
         let first = lines.map(|idx| self.positions[idx]).min();
         let position = |idx: EntryIndex| match self.positions[idx] {
             REMOVED => session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied()),
             place => Some(place),
         };
         // A cache of the replacements found so far.
-        let mut known: FxHashMap<EntryIndex, Option<u32>> = FxHashMap::default();
+        let mut known: HashMap<EntryIndex, Option<u32>> = HashMap::default();
         for (idx, entry) in session.entries().enumerated() {
             if self.positions[idx] != REMOVED {
                 if is_tree(entry) && !session.is_sidechain(idx) {

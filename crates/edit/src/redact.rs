@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::Lens;
 use threadline_entry::{
     Ending, Entry, Json, Kind, LogLine, Position, StringRole, decode, decode_into, key, log_lines,
@@ -59,11 +59,11 @@ pub struct Redactor<'r> {
     has_learnt: bool,
     n_learnt: usize,
     /// Short strings without a secret, as written in a line: most keys and many values repeat in every line.
-    clean_strings: FxHashSet<Box<str>>,
+    clean_strings: HashSet<Box<str>>,
     /// The last calls whose commands print a secret, and whose results have not been read, by id.
     printers: VecDeque<(Box<str>, SecretPrinter)>,
     /// The kinds, descriptions and keys of the secrets.
-    shared_texts: FxHashSet<Arc<str>>,
+    shared_texts: HashSet<Arc<str>>,
     /// The number of secrets that were returned, and of those beyond [`MAX_LISTED`].
     n_listed: usize,
     n_unlisted: usize,
@@ -106,9 +106,9 @@ impl<'r> Redactor<'r> {
             only_learnt: false,
             has_learnt: false,
             n_learnt: 0,
-            clean_strings: FxHashSet::default(),
+            clean_strings: HashSet::default(),
             printers: VecDeque::new(),
-            shared_texts: FxHashSet::default(),
+            shared_texts: HashSet::default(),
             n_listed: 0,
             n_unlisted: 0,
             buffer: Vec::new(),
@@ -364,7 +364,7 @@ impl<'r> Redactor<'r> {
     /// Ends the first pass. From now on, every secret found anywhere is replaced everywhere.
     pub fn finish_learning(&mut self) {
         self.has_learnt = true;
-        self.clean_strings = FxHashSet::default();
+        self.clean_strings = HashSet::default();
         self.learnt = self.replacer.known();
         self.n_learnt = self.replacer.len();
     }
@@ -522,7 +522,7 @@ impl<'r> Redactor<'r> {
             entry.message().and_then(|message| message.content()).map(|content| content.json().raw());
         let message = blocks.map(|blocks| span(line, blocks)).filter(|_| is_message);
         // The offsets of the thinking blocks of the message.
-        let thoughts = LazyCell::new(|| -> FxHashSet<usize> {
+        let thoughts = LazyCell::new(|| -> HashSet<usize> {
             let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
             let thoughts = blocks.filter(|block| block.is(value::THINKING));
             thoughts.map(|block| span(line, block.object().json().raw()).start).collect()
@@ -734,9 +734,9 @@ pub(crate) fn each_entry(log: &[u8], mut visit: impl FnMut(&Entry)) {
 struct ThinkingCopies<'l> {
     line: &'l str,
     /// Whether the objects at these offsets are thinking blocks.
-    is_thinking: FxHashMap<usize, bool>,
+    is_thinking: HashMap<usize, bool>,
     /// The arrays with copies, by their offsets, with the offsets of the copies.
-    arrays: BTreeMap<usize, (Json<'l>, FxHashSet<usize>)>,
+    arrays: BTreeMap<usize, (Json<'l>, HashSet<usize>)>,
     /// The number of bytes of the line that may still be read.
     n_bytes_left: usize,
 }
@@ -748,7 +748,7 @@ impl<'l> ThinkingCopies<'l> {
 
     fn new(line: &'l str) -> Self {
         let n_bytes_left = Self::MAX_READS * line.len();
-        Self { line, is_thinking: FxHashMap::default(), arrays: BTreeMap::new(), n_bytes_left }
+        Self { line, is_thinking: HashMap::default(), arrays: BTreeMap::new(), n_bytes_left }
     }
 
     /// Adds the object at an offset in an array, if it is a thinking block. Returns whether it was added.
@@ -764,7 +764,7 @@ impl<'l> ThinkingCopies<'l> {
         };
         if is_thinking && !self.arrays.contains_key(&array) {
             let Some(json) = self.value_at(array) else { return false };
-            self.arrays.insert(array, (json, FxHashSet::default()));
+            self.arrays.insert(array, (json, HashSet::default()));
         }
         let objects = self.arrays.get_mut(&array).filter(|_| is_thinking);
         objects.is_some_and(|(_, objects)| {

@@ -1,7 +1,7 @@
 //! Renames ids: applies the ids of a new session to every reference.
 
+use foldhash::{HashMap, HashSet};
 use memchr::memmem;
-use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::lens::REFERENCES;
 use threadline_entry::write::ForkOrigin;
 use threadline_entry::{Entry, Json, JsonKey, JsonKind, key, replace_lone_surrogates, value};
@@ -17,7 +17,7 @@ use crate::splice::{Splice, delete_parts, quote, set, span};
 pub(crate) struct IdRenamer {
     new: Option<NewSessionIds>,
     /// The uuids of removed lines, with the indices of the lines that replace them.
-    pub(crate) replacements: FxHashMap<Box<str>, u32>,
+    pub(crate) replacements: HashMap<Box<str>, u32>,
     /// Path fragments to replace, with their replacements.
     paths: Vec<(String, String)>,
 }
@@ -61,7 +61,7 @@ impl IdRenamer {
                 paths.push((windows(old_id), windows(id)));
             }
         }
-        Self { new, replacements: FxHashMap::default(), paths }
+        Self { new, replacements: HashMap::default(), paths }
     }
 
     /// Returns the new uuid of a line, or `None` if lines keep theirs.
@@ -175,7 +175,7 @@ impl IdRenamer {
     /// Rewrites a log, or a file with one JSON object, to the ids of the new session.
     pub(crate) fn log(&self, plan: &EditPlan<'_>, log: &[u8], out: &mut Vec<u8>) {
         // A line that was removed from the session may still exist in this log.
-        let mut own: FxHashSet<Box<str>> = FxHashSet::default();
+        let mut own: HashSet<Box<str>> = HashSet::default();
         if !self.replacements.is_empty() {
             each_entry(log, |entry| {
                 own.extend(

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Entry, Kind, has_lone_surrogate, key, value};
 
@@ -32,7 +32,7 @@ pub(crate) fn sanitize(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
 
 /// Returns the reply whose tool results end the conversation, so that the model has yet to continue it.
 pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[EntryIndex]) -> Option<ReplyIndex> {
-    pending_line(draft, chain, &mut FxHashSet::default()).map(|(_, reply)| reply)
+    pending_line(draft, chain, &mut HashSet::default()).map(|(_, reply)| reply)
 }
 
 /// Returns the pending reply, and the position of its last line. `answered` contains the replies that are
@@ -40,7 +40,7 @@ pub(crate) fn pending_reply(draft: &EditDraft<'_>, chain: &[EntryIndex]) -> Opti
 fn pending_line(
     draft: &EditDraft<'_>,
     chain: &[EntryIndex],
-    answered: &mut FxHashSet<ReplyIndex>,
+    answered: &mut HashSet<ReplyIndex>,
 ) -> Option<(usize, ReplyIndex)> {
     let session = draft.session;
     for (at, &idx) in chain.iter().enumerate().rev().filter(|&(_, &idx)| !draft.is_removed(idx)) {
@@ -73,9 +73,9 @@ fn pending_line(
 fn remove_pending_replies(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
     let session = draft.session;
     let mut end = chain.len();
-    let mut answered = FxHashSet::default();
+    let mut answered = HashSet::default();
     // The lines of each reply, and those that answer it.
-    let mut lines_of: Option<FxHashMap<ReplyIndex, Vec<EntryIndex>>> = None;
+    let mut lines_of: Option<HashMap<ReplyIndex, Vec<EntryIndex>>> = None;
     while let Some((at, reply)) = pending_line(draft, &chain[..end], &mut answered) {
         end = at;
         let lines = &session.replies()[reply].entries;
@@ -87,7 +87,7 @@ fn remove_pending_replies(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
             return;
         }
         let lines_of = lines_of.get_or_insert_with(|| {
-            let mut lines_of: FxHashMap<ReplyIndex, Vec<EntryIndex>> = FxHashMap::default();
+            let mut lines_of: HashMap<ReplyIndex, Vec<EntryIndex>> = HashMap::default();
             for &idx in chain {
                 for reply in [session.reply_of(idx), answered_reply(session, idx)].into_iter().flatten() {
                     lines_of.entry(reply).or_default().push(idx);
@@ -110,7 +110,7 @@ const PENDING_REPLY_REASON: &str = "pending reply without its thinking";
 fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[EntryIndex]) {
     remove_before_first_prompt(draft, lines);
     // The line and the block of each call, and whether it has a result.
-    let mut calls: FxHashMap<Cow<'_, str>, (EntryIndex, u32, bool)> = FxHashMap::default();
+    let mut calls: HashMap<Cow<'_, str>, (EntryIndex, u32, bool)> = HashMap::default();
     let mut again: Vec<(EntryIndex, usize)> = Vec::new();
     let mut orphans: Vec<(EntryIndex, usize)> = Vec::new();
     for &idx in lines.iter().filter(|&&idx| is_message(draft, idx)) {
@@ -220,9 +220,9 @@ pub(crate) fn remove_empty(draft: &mut EditDraft<'_>, idx: EntryIndex) {
 }
 
 /// Removes the rest of replies that lost a block, if only thinking remains.
-fn remove_lone_thinking(draft: &mut EditDraft<'_>, lines: &[EntryIndex], replies: &FxHashSet<ReplyIndex>) {
+fn remove_lone_thinking(draft: &mut EditDraft<'_>, lines: &[EntryIndex], replies: &HashSet<ReplyIndex>) {
     let of = |idx: EntryIndex| draft.session.reply_of(idx).filter(|reply| replies.contains(reply));
-    let mut speaking: FxHashSet<ReplyIndex> = FxHashSet::default();
+    let mut speaking: HashSet<ReplyIndex> = HashSet::default();
     for &idx in lines {
         if let Some(reply) = of(idx)
             && draft.blocks(idx).any(|(_, block)| !is_thinking(block))

@@ -5,7 +5,7 @@ mod shorten;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{AttachmentLine, Progress};
 use threadline_entry::{Kind, key, value};
 use threadline_session::{CallIndex, EntryIndex, ReplyIndex, Session, ToolCall, TurnIndex};
@@ -137,7 +137,7 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
         return shorten::calls(draft, &calls, origin);
     }
     remove_calls(draft, &calls);
-    let removed: FxHashSet<&str> = calls.iter().map(|call| &*call.id).collect();
+    let removed: HashSet<&str> = calls.iter().map(|call| &*call.id).collect();
     for (idx, entry) in session.entries().enumerated().filter(|_| !removed.is_empty()) {
         let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
         let call = progress.and_then(Progress::parent_tool_use_id);
@@ -148,9 +148,9 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
 }
 
 /// Returns the indices of the calls in the selected turns.
-fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<CallIndex> {
+fn in_scope(session: &Session, tools: &ToolStripOptions) -> HashSet<CallIndex> {
     let turns = session.turns();
-    let mut turn_of: FxHashMap<EntryIndex, TurnIndex> = FxHashMap::default();
+    let mut turn_of: HashMap<EntryIndex, TurnIndex> = HashMap::default();
     for (index, turn) in turns.enumerated() {
         turn_of.extend(turn.entries.iter().map(|&idx| (idx, index)));
     }
@@ -175,7 +175,7 @@ fn in_scope(session: &Session, tools: &ToolStripOptions) -> FxHashSet<CallIndex>
 ///
 /// A line may have very many calls, so each line is read once instead of once per call.
 fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(EntryIndex, usize, &'s ToolCall)> {
-    let own: FxHashMap<(EntryIndex, u32), &ToolCall> =
+    let own: HashMap<(EntryIndex, u32), &ToolCall> =
         calls.iter().map(|call| ((call.entry_idx, call.block_idx), *call)).collect();
     let lines: BTreeSet<EntryIndex> = calls.iter().flat_map(|call| call.lines.iter().copied()).collect();
     let mut found = Vec::new();

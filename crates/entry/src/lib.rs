@@ -22,6 +22,7 @@ mod anchor;
 mod chunk;
 mod entry;
 mod finding;
+mod hash;
 mod index;
 mod json;
 pub mod key;
@@ -45,6 +46,7 @@ pub use anchor::anchor;
 pub use chunk::{BatchParser, Chunk, ChunkReader, parse_abridged};
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
+pub use hash::hash_of;
 pub use json::{
     DEPTH_LIMIT, Json, JsonItems, JsonKey, JsonKind, JsonMembers, MAX_NAME, NestedJson, check, decode,
     decode_into, has_lone_surrogate, replace_lone_surrogates,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use sha2::{Digest, Sha256};
 
 use crate::markup::Markup;
@@ -17,7 +17,7 @@ const MIN_LENGTH: usize = 1 << 12;
 #[derive(Default)]
 pub(crate) struct Attachments {
     found: Vec<(Arc<String>, Range<usize>)>,
-    numbers: FxHashMap<[u8; 32], usize>,
+    numbers: HashMap<[u8; 32], usize>,
 }
 
 impl Attachments {

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 
 use threadline_view::humanize;
 
@@ -33,9 +33,9 @@ pub(crate) struct RenderContext<'a> {
     pub(crate) tools: Vec<(String, usize)>,
     /// The number of the tool of each call, in the order of the calls.
     pub(crate) calls: Vec<usize>,
-    tool_numbers: FxHashMap<String, usize>,
+    tool_numbers: HashMap<String, usize>,
     /// Hashes of the ids in use. A page may have very many ids, and a collision only leaves one out.
-    ids: FxHashSet<u64>,
+    ids: HashSet<u64>,
 }
 
 /// A part of the page that is drawn when it comes into view.
@@ -57,8 +57,8 @@ impl<'a> RenderContext<'a> {
             agents: Vec::new(),
             tools: Vec::new(),
             calls: Vec::new(),
-            tool_numbers: FxHashMap::default(),
-            ids: FxHashSet::default(),
+            tool_numbers: HashMap::default(),
+            ids: HashSet::default(),
         }
     }
 
@@ -79,7 +79,6 @@ impl<'a> RenderContext<'a> {
 
     /// Returns the id the first time it is requested, so that no two elements share one.
     pub(crate) fn unique_id(&mut self, name: String) -> Option<String> {
-        // Not `FxHasher`, whose hashes of similar texts collide.
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
         self.ids.insert(hasher.finish()).then_some(name)

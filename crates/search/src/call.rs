@@ -4,8 +4,8 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
+use foldhash::HashMap;
 use memchr::{memchr, memmem, memrchr};
-use rustc_hash::FxHashMap;
 use threadline_entry::lens::Block as MessageBlock;
 use threadline_entry::{Entry, Json, LineBlock, LineReader, Position, value};
 
@@ -60,7 +60,7 @@ pub(crate) struct CallLookup {
 }
 
 /// The first call with each id, and the byte offset of its line.
-type CallsById = FxHashMap<String, (u64, CallInfo)>;
+type CallsById = HashMap<String, (u64, CallInfo)>;
 
 /// A call is first looked for within this distance before its result, where it nearly always is.
 const NEAR_DISTANCE: usize = 1 << 15;
@@ -210,7 +210,7 @@ fn each_call<'e>(entry: &'e Entry, mut sink: impl FnMut(usize, MessageBlock<'e>)
 
 /// Indexes every call of a log.
 fn index_calls<R: Read>(open: &impl Fn() -> io::Result<R>) -> io::Result<CallsById> {
-    let mut calls = FxHashMap::default();
+    let mut calls = HashMap::default();
     let mut lines = LineReader::new(open()?).skip_longer_than(LONGEST_LINE);
     let needle = memmem::Finder::new("tool_use\"");
     while let Some(block) = lines.next_block()? {

@@ -1,13 +1,13 @@
 //! The search over one log: candidate lines are decoded, verified and reported one by one.
 
-use std::collections::HashSet;
-use std::hash::Hasher;
 use std::io::{self, Read};
 use std::ops::{ControlFlow, Range};
 
+use foldhash::HashSet;
 use threadline_entry::lens::Envelope;
 use threadline_entry::{
-    Entry, LineBlock, LineReader, LogLine, Millis, Position, SkippedLine, anchor, key, parse_line, walk,
+    Entry, LineBlock, LineReader, LogLine, Millis, Position, SkippedLine, anchor, hash_of, key, parse_line,
+    walk,
 };
 
 use crate::call::{CallInfo, CallLookup, command_of, path_of};
@@ -129,7 +129,7 @@ impl<'q> Searcher<'q> {
         }
         let mut scanned = SearchStats::default();
         let mut finder =
-            SearchState { calls: CallLookup::default(), line_no: Some(1), titles: HashSet::new(), open };
+            SearchState { calls: CallLookup::default(), line_no: Some(1), titles: HashSet::default(), open };
         let mut end = 0;
         let result = loop {
             let block = match lines.next_block() {
@@ -380,11 +380,7 @@ impl MatchRef<'_> {
     /// uuids.
     pub fn key(&self) -> Option<u64> {
         let uuid = self.entry.uuid()?;
-        let mut hasher = rustc_hash::FxHasher::default();
-        hasher.write(uuid.as_bytes());
-        hasher.write_usize(self.piece.block_idx);
-        hasher.write_u8(self.piece.kind as u8);
-        Some(hasher.finish())
+        Some(hash_of(&(&*uuid, self.piece.block_idx, self.piece.kind as u8)))
     }
 
     /// Returns the whole text of the block.

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use sha2::{Digest, Sha256};
 
 /// The English words of BIP-39 with their indices.
-static WORDS: LazyLock<FxHashMap<&'static str, u16>> =
+static WORDS: LazyLock<HashMap<&'static str, u16>> =
     LazyLock::new(|| include_str!("words.txt").split_whitespace().zip(0..).collect());
 
 /// The number of words of a phrase, longest first.

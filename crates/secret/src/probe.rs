@@ -5,14 +5,16 @@
 //! password-like word with the excerpt need to be examined, and a byte search finds them much faster than the
 //! rules would examine all lines.
 
-use std::hash::Hasher;
+use std::hash::BuildHasher;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use foldhash::HashMap;
+use foldhash::fast::RandomState;
 use memchr::{memchr, memrchr};
-use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::alphabet::Alphabet;
 use crate::known_secrets::SHORTEST;
@@ -63,8 +65,8 @@ pub struct ProbeWord {
 /// Counts words, so that a frequent one is not examined in every line.
 #[derive(Debug, Default)]
 pub struct ProbeCounts {
-    words: FxHashMap<u64, usize>,
-    contexts: FxHashMap<u64, usize>,
+    words: HashMap<u64, usize>,
+    contexts: HashMap<u64, usize>,
 }
 
 /// The number of lines that are examined for a word, and for a word in the same context.
@@ -119,7 +121,7 @@ impl Rules {
             decoded.extend(again);
             all.append(&mut decoded);
         }
-        let mut places: FxHashMap<Vec<u8>, Vec<NeedlePlace>> = FxHashMap::default();
+        let mut places: HashMap<Vec<u8>, Vec<NeedlePlace>> = HashMap::default();
         for (text, bytes) in all.iter().enumerate() {
             each_needle(bytes, |range, is_last| {
                 let mark = if is_last { range.end - 1 } else { range.start };
@@ -184,9 +186,8 @@ impl SecretProbe {
 }
 
 fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(bytes);
-    hasher.finish()
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+    KEY.hash_one(bytes)
 }
 
 /// Visits the parts of a text that are searched for, and whether their mark is their last byte.

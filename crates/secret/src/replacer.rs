@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::known_secrets::KnownSecrets;
 use crate::rules::{LONGEST_PLACEHOLDER, MAX_ROUNDS, Rules, SecretMatch, SecretMatches};
@@ -23,7 +23,7 @@ pub struct Replacer<'r> {
     /// The classes and kinds of placeholders: `secret:github-token`.
     kinds: Vec<String>,
     /// The last number of each kind.
-    numbers: FxHashMap<String, usize>,
+    numbers: HashMap<String, usize>,
 }
 
 /// A placeholder: the index of its kind, and its number.
@@ -115,7 +115,7 @@ pub struct ReplacedText<'r> {
 impl<'r> Replacer<'r> {
     /// Creates a replacer without any placeholders.
     pub fn new(rules: &'r Rules) -> Self {
-        Self { rules, secrets: SecretTable::default(), kinds: Vec::new(), numbers: FxHashMap::default() }
+        Self { rules, secrets: SecretTable::default(), kinds: Vec::new(), numbers: HashMap::default() }
     }
 
     /// Reserves the placeholders that occur in a text, so that they are not used for other secrets.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use crate::alphabet::Alphabet;
 use crate::custom_rule::{AllowedValue, CustomRule, RuleError, parse_allowed, parse_rules};
@@ -208,7 +208,7 @@ impl Rules {
     }
 
     fn build(emails: bool, paths: bool) -> Self {
-        let mut tries: FxHashMap<String, Vec<AnchorCheck>> = FxHashMap::default();
+        let mut tries: HashMap<String, Vec<AnchorCheck>> = HashMap::default();
         let mut on = |anchor: &str, what: AnchorCheck| {
             tries.entry(anchor.to_ascii_lowercase()).or_default().push(what)
         };

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{Block, FromJson, Progress};
 use threadline_entry::{
     BlockForm, BlockKind, BlockOutline, Entry, Json, Kind, LineOutline, LogLine, Millis, decode, key,
@@ -136,10 +136,10 @@ pub enum LogEnding {
 #[derive(Debug, Default)]
 pub struct ActivityScan {
     out: LogActivity,
-    name_ids: FxHashMap<String, u32>,
+    name_ids: HashMap<String, u32>,
     /// The calls without a result, by a hash of their id.
-    open_calls: FxHashMap<u64, u32>,
-    keys: FxHashSet<u64>,
+    open_calls: HashMap<u64, u32>,
+    keys: HashSet<u64>,
     /// The last line of the conversation: a hash that identifies it, and its time.
     last: Option<(u64, Millis)>,
     n_lines: u32,
@@ -444,7 +444,7 @@ fn only_entry(line: &LogLine<'_>) -> Option<Entry> {
 /// The outcomes of the failed calls of a line, which is parsed when the first one is needed.
 struct FailureOutcomes<'l> {
     line: &'l LogLine<'l>,
-    by_id: Option<FxHashMap<Vec<u8>, ToolOutcome>>,
+    by_id: Option<HashMap<Vec<u8>, ToolOutcome>>,
 }
 
 impl<'l> FailureOutcomes<'l> {
@@ -455,7 +455,7 @@ impl<'l> FailureOutcomes<'l> {
     /// Returns the outcome of a call.
     fn get(&mut self, id: &[u8]) -> ToolOutcome {
         let by_id = self.by_id.get_or_insert_with(|| {
-            let mut by_id = FxHashMap::default();
+            let mut by_id = HashMap::default();
             parse_line(self.line, |entry, _| {
                 for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
                     if let Some(id) = block.tool_use_id() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{AgentProgress, AgentResult, Progress, WorkflowResult};
 use threadline_entry::{AgentKind, Kind};
 
@@ -25,7 +25,7 @@ pub struct SessionFamily {
     /// `agents`.
     embedded: EmbeddedAgents,
     /// The agents that each call started, in order.
-    spawned: FxHashMap<Spawn, Vec<AgentIndex>>,
+    spawned: HashMap<Spawn, Vec<AgentIndex>>,
     agent_by_id: IdTable<AgentIndex>,
 }
 
@@ -96,7 +96,7 @@ impl SessionFamily {
             n_logged,
             named_calls: named,
             embedded: inside,
-            spawned: FxHashMap::default(),
+            spawned: HashMap::default(),
             agent_by_id: IdTable::default(),
         };
         family.index_agents();
@@ -178,8 +178,8 @@ impl SessionFamily {
         let all_linked = self.agents.iter().zip(&named).all(is_linked);
         let calls = if all_linked { StartingCalls::default() } else { self.starting_calls() };
         let StartingCalls { by_agent_id, by_workflow_run, mut by_prompt } = calls;
-        let mut taken: FxHashSet<Spawn> = FxHashSet::default();
-        let mut spawned: FxHashMap<Spawn, Vec<AgentIndex>> = FxHashMap::default();
+        let mut taken: HashSet<Spawn> = HashSet::default();
+        let mut spawned: HashMap<Spawn, Vec<AgentIndex>> = HashMap::default();
         for (i, named) in self.agents.indices().zip(named) {
             let agent = &self.agents[i];
             let by_progress = || {
@@ -242,7 +242,7 @@ impl SessionFamily {
         let is_in_main = |id: &str| self.main.tool_call(id).is_some();
         // The first two agents with each of the other calls: one of them may be the agent that it started.
         let others = self.agents.indices().filter_map(named).filter(|id| !id.is_empty() && !is_in_main(id));
-        let mut callers: FxHashMap<&str, Vec<AgentIndex>> = others.map(|id| (id, Vec::new())).collect();
+        let mut callers: HashMap<&str, Vec<AgentIndex>> = others.map(|id| (id, Vec::new())).collect();
         for (owner, agent) in self.agents.enumerated() {
             for call in agent.session.tool_calls() {
                 if let Some(found) = callers.get_mut(&*call.id)
@@ -269,11 +269,11 @@ impl SessionFamily {
 #[derive(Default)]
 struct StartingCalls {
     /// By the agent id in the result or in a progress line.
-    by_agent_id: FxHashMap<String, Spawn>,
+    by_agent_id: HashMap<String, Spawn>,
     /// By the workflow run id in the result.
-    by_workflow_run: FxHashMap<String, Spawn>,
+    by_workflow_run: HashMap<String, Spawn>,
     /// By the prompt; several calls may have the same one.
-    by_prompt: FxHashMap<String, VecDeque<Spawn>>,
+    by_prompt: HashMap<String, VecDeque<Spawn>>,
 }
 
 /// Returns the workflow run named in the result of a call, by its id or by its transcript folder.
@@ -330,7 +330,7 @@ impl Session {
             return agents;
         }
         // By line: the agent of the line or of the nearest line above that has one.
-        let mut agent_of: FxHashMap<EntryIndex, Option<usize>> = FxHashMap::default();
+        let mut agent_of: HashMap<EntryIndex, Option<usize>> = HashMap::default();
         for idx in self.entries().indices().filter(|&idx| self.in_tree(idx) && self.is_sidechain(idx)) {
             let mut above = None;
             let mut searched = Vec::new();
@@ -371,10 +371,10 @@ fn inline_agents(main: &Session) -> Vec<Agent> {
 pub struct EmbeddedAgents {
     agents: IndexVec<AgentIndex, Agent>,
     /// The call that each agent ran for, by agent id, from the progress lines of the session.
-    links: FxHashMap<String, String>,
+    links: HashMap<String, String>,
     /// The position of each agent among those without a log file. `None` if it has a log file or is a
     /// sidechain.
-    positions: FxHashMap<String, Option<usize>>,
+    positions: HashMap<String, Option<usize>>,
     /// The number of entries of the session that were searched.
     n_searched: usize,
     /// Whether the log contains sidechains.

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use base64::Engine;
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{Block, CompactMetadata, System};
 use threadline_entry::{Code, Entry, Finding, Kind, Severity, key, value};
 
@@ -204,7 +204,7 @@ impl Session {
     /// Reports calls without results, and results without calls.
     fn check_pairs(&self, faults: &mut impl FaultSink) {
         // A reply may have very many calls.
-        let mut went_on: FxHashMap<(ReplyIndex, bool), bool> = FxHashMap::default();
+        let mut went_on: HashMap<(ReplyIndex, bool), bool> = HashMap::default();
         for call in self.tool_calls().iter().filter(|call| call.results.is_empty()) {
             let message = || format!("the call of {} has no result ({})", call.name, call.id);
             let fault = LineFault::new(Code::OrphanCall, call.entry_idx);
@@ -237,7 +237,7 @@ impl Session {
         {
             return true;
         }
-        let mut seen: FxHashSet<EntryIndex> = below.iter().copied().collect();
+        let mut seen: HashSet<EntryIndex> = below.iter().copied().collect();
         while let Some(idx) = below.pop() {
             for child in self.children(idx).filter(|child| seen.insert(*child)) {
                 let entry = &self.entries()[child];
@@ -354,7 +354,7 @@ impl Session {
         let mut hollow = Vec::new();
         // Some versions log no thinking text at all. It is a fault only if the same version and model
         // logged others.
-        let mut whole: FxHashSet<(String, String)> = FxHashSet::default();
+        let mut whole: HashSet<(String, String)> = HashSet::default();
         for (idx, entry, block) in
             self.message_blocks(Kind::Assistant).filter(|(_, _, block)| block.is(value::THINKING))
         {
@@ -440,7 +440,7 @@ impl Session {
     }
 
     fn check_fields(&self, faults: &mut impl FaultSink) {
-        let mut places: FxHashMap<String, EntryIndex> = FxHashMap::default();
+        let mut places: HashMap<String, EntryIndex> = HashMap::default();
         for (idx, entry) in self.entries().enumerated() {
             if let Some(cwd) = entry.cwd() {
                 places.entry(cwd.into_owned()).or_insert(idx);

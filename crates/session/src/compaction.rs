@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use threadline_entry::lens::{CompactBoundary, CompactMetadata, System};
 use threadline_entry::{Kind, key, value};
 
@@ -127,7 +127,7 @@ impl Session {
     /// precede it.
     fn previous_line(&self, entry_idx: EntryIndex, end: EntryIndex, sidechain: bool) -> Option<EntryIndex> {
         // The descendants of the entry.
-        let mut below: FxHashSet<EntryIndex> = FxHashSet::default();
+        let mut below: HashSet<EntryIndex> = HashSet::default();
         let mut open = vec![entry_idx];
         while let Some(idx) = open.pop() {
             open.extend(self.children(idx).filter(|child| below.insert(*child)));

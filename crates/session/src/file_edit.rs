@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{
     BashEditDiff, BashEditFile, BashResult, EditResult, List, MultiEditResult, NotebookEditResult, PatchHunk,
     ReadFile, ReadResult, WriteResult,
@@ -112,7 +112,7 @@ impl RecordedEdits {
         let (mut edits, has_more) = collect(&is_known);
         if has_more {
             let others = edits.into_iter().filter(|(edit, change)| !change.is_only_named(edit));
-            let others: FxHashSet<String> = others.map(|(edit, _)| edit.path).collect();
+            let others: HashSet<String> = others.map(|(edit, _)| edit.path).collect();
             edits = collect(&|path| is_known(path) || others.contains(path)).0;
         }
         Self(edits)
@@ -270,14 +270,14 @@ impl SessionFamily {
 
     /// Returns the paths of the files that were read and that shell commands changed, according to the
     /// results.
-    fn read_and_changed_by_commands(&self) -> FxHashSet<Cow<'_, str>> {
+    fn read_and_changed_by_commands(&self) -> HashSet<Cow<'_, str>> {
         let sessions = || std::iter::once(&self.main).chain(self.agents.iter().map(|agent| &agent.session));
-        let mut read: FxHashSet<Cow<'_, str>> = FxHashSet::default();
+        let mut read: HashSet<Cow<'_, str>> = HashSet::default();
         for session in sessions() {
             let calls = session.tool_calls().iter().filter(|call| &*call.name == "Read");
             read.extend(calls.filter_map(|call| read_file(session, call)?.file_path()));
         }
-        let mut changed = FxHashSet::default();
+        let mut changed = HashSet::default();
         for session in sessions() {
             for diff in session.tool_calls().iter().filter_map(|call| command_diff(session, call)) {
                 let names = diff.changed_files().into_iter().flat_map(|names| names.iter());
@@ -291,7 +291,7 @@ impl SessionFamily {
 }
 
 fn complete_edits(edits: impl Iterator<Item = (FileEdit, RecordedChange)>) -> impl Iterator<Item = FileEdit> {
-    let mut known: FxHashMap<String, FirstAndLastText> = FxHashMap::default();
+    let mut known: HashMap<String, FirstAndLastText> = HashMap::default();
     let mut budget = EditBudget::default();
     edits.filter_map(move |(edit, change)| complete_edit(edit, change, &mut known, &mut budget))
 }
@@ -353,7 +353,7 @@ fn take(left: &mut usize, bytes: usize) -> bool {
 fn complete_edit(
     mut edit: FileEdit,
     change: RecordedChange,
-    known: &mut FxHashMap<String, FirstAndLastText>,
+    known: &mut HashMap<String, FirstAndLastText>,
     budget: &mut EditBudget,
 ) -> Option<FileEdit> {
     edit.is_before_logged = edit.before != FileText::Unknown;
@@ -399,7 +399,7 @@ fn complete_edit(
 
 /// Returns whether the result of a call contributes to the file edits. A read file does if a command
 /// changed it.
-fn contributes_to_edits(session: &Session, call: &ToolCall, by_commands: &FxHashSet<Cow<'_, str>>) -> bool {
+fn contributes_to_edits(session: &Session, call: &ToolCall, by_commands: &HashSet<Cow<'_, str>>) -> bool {
     match &*call.name {
         "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => true,
         "Bash" | "PowerShell" => command_diff(session, call).is_some(),
@@ -554,7 +554,7 @@ fn add_edits(
                 }
             }
             // Large and binary files are listed by name only.
-            let listed: FxHashSet<Cow<'_, str>> = files().filter_map(BashEditFile::file_path).collect();
+            let listed: HashSet<Cow<'_, str>> = files().filter_map(BashEditFile::file_path).collect();
             let named = diff.changed_files().into_iter().flat_map(|names| names.iter());
             for path in named.filter(|path| !listed.contains(path)) {
                 add(path.into_owned(), FileText::Unknown, FileText::Unknown, RecordedChange::Texts);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 use threadline_entry::lens::{Backup, FileHistoryDelta, FileHistorySnapshot, Lens, Object};
 use threadline_entry::{Entry, Kind, Millis, is_absolute_path, key};
@@ -217,7 +217,7 @@ impl FileHistory {
     pub fn states_at(&self, at: HistoryPoint) -> Vec<FileState> {
         let sources: Vec<StateSource<'_>> =
             self.files.iter().map(|(path, known)| StateSource::at(path, known, at)).collect();
-        let mut texts: FxHashMap<EditText, FileText> =
+        let mut texts: HashMap<EditText, FileText> =
             sources.iter().filter_map(|source| Some((source.text?, FileText::Unknown))).collect();
         for (edit, number) in self.edits.completed().zip(0..) {
             for (place, text) in
@@ -316,7 +316,7 @@ impl<'h> StateSource<'h> {
     }
 
     /// Returns the state with the text of the edit.
-    fn state(self, texts: &mut FxHashMap<EditText, FileText>) -> FileState {
+    fn state(self, texts: &mut HashMap<EditText, FileText>) -> FileState {
         let text = self.text.and_then(|text| texts.remove(&text)).unwrap_or(FileText::Unknown);
         let content = match (self.snapshot, text) {
             (Some(Some(name)), edits) => FileContent::Backup { name: name.to_owned(), edits },
@@ -383,7 +383,7 @@ type NamedBackup = (Box<str>, Option<Box<FileBackup>>);
 /// Returns the snapshots of a log. Updates and deltas are merged into the snapshot of their prompt.
 fn snapshots(session: &Session) -> Vec<PromptSnapshot> {
     let mut snapshots: Vec<PromptSnapshot> = Vec::new();
-    let mut by_message: FxHashMap<Box<str>, usize> = FxHashMap::default();
+    let mut by_message: HashMap<Box<str>, usize> = HashMap::default();
     for (idx, entry) in session.entries().enumerated() {
         let Some((message_id, backups)) = backups_in(entry) else { continue };
         let at = *by_message.entry(message_id.into()).or_insert_with_key(|message_id| {
@@ -433,7 +433,7 @@ fn backups_in(entry: &Entry) -> Option<(Cow<'_, str>, impl Iterator<Item = Named
 /// The name of a backup is a hash of the absolute path of its file. That identifies the right one among the
 /// directories in the log. Without a backup, it is the first directory.
 fn root(session: &Session, snapshots: &[PromptSnapshot]) -> Option<String> {
-    let mut known: FxHashSet<Cow<'_, str>> = FxHashSet::default();
+    let mut known: HashSet<Cow<'_, str>> = HashSet::default();
     let cwds = session.entries().iter().filter_map(Entry::cwd).filter(|cwd| cwd.len() <= MAX_ROOT_LENGTH);
     let dirs: Vec<Cow<'_, str>> = cwds.filter(|cwd| known.insert(cwd.clone())).collect();
     let backups = snapshots.iter().flat_map(|snapshot| &snapshot.backups);

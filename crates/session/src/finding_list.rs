@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::{Code, Finding, Position, Severity};
 
 /// Findings whose messages are stored in one text. A log may have several of them per line.
@@ -11,7 +11,7 @@ pub struct FindingList {
     findings: Vec<PackedFinding>,
     text: String,
     /// The positions in `text` of the messages that are literals, by address.
-    literals: FxHashMap<(usize, usize), usize>,
+    literals: HashMap<(usize, usize), usize>,
 }
 
 /// A finding. Positions in the log and in the text of the messages have 48 bits.

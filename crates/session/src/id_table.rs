@@ -1,16 +1,15 @@
 //! Lookup of elements by their ids.
 
 use std::collections::hash_map;
-use std::hash::BuildHasher;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use foldhash::HashMap;
 
 /// The last element with each id. Stores hashes of the ids, since the elements contain the ids themselves.
 #[derive(Clone, Debug)]
 pub(crate) struct IdTable<I> {
-    by_hash: FxHashMap<u32, I>,
+    by_hash: HashMap<u32, I>,
     /// Elements with the hash of another element's id.
-    colliding: FxHashMap<Box<str>, I>,
+    colliding: HashMap<Box<str>, I>,
 }
 
 impl<I: Copy> IdTable<I> {
@@ -48,7 +47,7 @@ impl<I: Copy> IdTable<I> {
 
 impl<I> Default for IdTable<I> {
     fn default() -> Self {
-        Self { by_hash: FxHashMap::default(), colliding: FxHashMap::default() }
+        Self { by_hash: HashMap::default(), colliding: HashMap::default() }
     }
 }
 
@@ -58,5 +57,5 @@ fn hash(id: &str) -> u32 {
     if id.starts_with("colliding-") {
         return 0;
     }
-    (FxBuildHasher.hash_one(id) >> 32) as u32
+    (threadline_entry::hash_of(id) >> 32) as u32
 }

@@ -4,7 +4,7 @@
 //! that was inserted between equal lines, it chooses one. [`align`] returns a line as kept or added only if
 //! it is in every shortest way.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 
 /// A line, numbered so that equal lines have equal numbers.
 pub(crate) type LineId = u32;
@@ -53,7 +53,7 @@ pub(crate) fn align(old: &[LineId], new: &[LineId], weights: &[u32], budget: &mu
 
 /// Returns the positions of the lines that occur exactly once in both texts, in the order of the old one.
 fn unique_pairs(old: &[LineId], new: &[LineId]) -> Vec<(usize, usize)> {
-    let mut counts: FxHashMap<LineId, (u32, u32, usize)> = FxHashMap::default();
+    let mut counts: HashMap<LineId, (u32, u32, usize)> = HashMap::default();
     for &line in old {
         counts.entry(line).or_default().0 += 1;
     }
@@ -86,7 +86,7 @@ impl Alignment<'_> {
     /// Aligns the lines that both texts contain.
     fn align_common(&mut self, budget: &mut usize) {
         // A line that only one text contains is in no pair. Without those, different texts are short.
-        let ids = |lines: &[LineId]| lines.iter().copied().collect::<FxHashSet<_>>();
+        let ids = |lines: &[LineId]| lines.iter().copied().collect::<HashSet<_>>();
         let (in_old, in_new) = (ids(self.old), ids(self.new));
         let rows: Vec<usize> = (0..self.old.len()).filter(|&at| in_new.contains(&self.old[at])).collect();
         let columns: Vec<usize> = (0..self.new.len()).filter(|&at| in_old.contains(&self.new[at])).collect();
@@ -120,14 +120,14 @@ impl Alignment<'_> {
     /// Relates the added lines to equal lines that were removed elsewhere: as moved if they are in a block
     /// that is long enough and unmistakable, otherwise as unclear.
     fn find_moved(&mut self, weights: &[u32]) {
-        let mut removed: FxHashMap<LineId, Vec<usize>> = FxHashMap::default();
+        let mut removed: HashMap<LineId, Vec<usize>> = HashMap::default();
         for (at, line) in self.old.iter().enumerate().filter(|(at, _)| !self.is_kept[*at]) {
             removed.entry(*line).or_default().push(at);
         }
         if removed.is_empty() {
             return;
         }
-        let unique: FxHashMap<usize, usize> =
+        let unique: HashMap<usize, usize> =
             unique_pairs(self.old, self.new).into_iter().map(|(old_at, new_at)| (new_at, old_at)).collect();
         let mut new_at = 0;
         while new_at < self.new.len() {

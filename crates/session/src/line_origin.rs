@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashSet};
 use memchr::memchr_iter;
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::file_edit::{EditBudget, EditReplacement, FileEdit, FileText, apply_hunks};
 use crate::line_alignment::{LineId, LineSource, align, has_more_sources};
@@ -95,7 +95,7 @@ pub struct LineHistory<'t> {
 struct UnplacedEdit {
     edit: usize,
     /// The lines that it may have added; `None` if the log does not contain them.
-    lines: Option<FxHashSet<LineId>>,
+    lines: Option<HashSet<LineId>>,
 }
 
 /// The edits that may have added the new lines of a version.
@@ -103,14 +103,14 @@ struct UnplacedCandidates {
     /// The edits whose lines the log does not contain. They may have added any line.
     of_all_lines: Arc<[usize]>,
     /// The other edits, by the lines that they may have added.
-    by_line: FxHashMap<LineId, Vec<usize>>,
+    by_line: HashMap<LineId, Vec<usize>>,
 }
 
 impl UnplacedCandidates {
     fn of(unplaced: &[UnplacedEdit]) -> Self {
         let of_all_lines = unplaced.iter().filter(|edit| edit.lines.is_none()).map(|edit| edit.edit);
         let of_all_lines = CandidateLists::default().list(of_all_lines.collect());
-        let mut by_line: FxHashMap<LineId, Vec<usize>> = FxHashMap::default();
+        let mut by_line: HashMap<LineId, Vec<usize>> = HashMap::default();
         for edit in unplaced {
             for &line in edit.lines.iter().flatten() {
                 by_line.entry(line).or_default().push(edit.edit);
@@ -128,7 +128,7 @@ impl UnplacedCandidates {
 
 /// Lists of candidates. Lines with equal ones share a list.
 #[derive(Default)]
-struct CandidateLists(FxHashSet<Arc<[usize]>>);
+struct CandidateLists(HashSet<Arc<[usize]>>);
 
 impl CandidateLists {
     /// Returns the list of the last candidates.
@@ -146,7 +146,7 @@ impl CandidateLists {
 /// Numbers lines by their text.
 #[derive(Clone, Debug, Default)]
 struct LineInterner {
-    ids: FxHashMap<String, LineId>,
+    ids: HashMap<String, LineId>,
     /// By line: the number of letters and digits.
     weights: Vec<u32>,
 }
@@ -287,7 +287,7 @@ impl<'t> LineHistory<'t> {
         let squeezed = |line: &str| line.chars().filter(|c| !c.is_whitespace()).collect::<String>();
         let new_text = self.text.as_deref().unwrap_or_default();
         let new_lines: Vec<&str> = new_text.lines().collect();
-        let mut wanted: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+        let mut wanted: HashMap<String, Vec<usize>> = HashMap::default();
         for &at in added {
             wanted.entry(squeezed(new_lines.get(at).copied().unwrap_or_default())).or_default().push(at);
         }
@@ -295,7 +295,7 @@ impl<'t> LineHistory<'t> {
         if wanted.is_empty() {
             return;
         }
-        let mut found: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+        let mut found: HashMap<String, Vec<usize>> = HashMap::default();
         for (at, line) in old_text.lines().enumerate() {
             let line = squeezed(line);
             if wanted.contains_key(&line) {

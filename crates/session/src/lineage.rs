@@ -1,6 +1,6 @@
 //! Relations between sessions: forks and continued sessions.
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use threadline_entry::Kind;
 
 use crate::index::EntryIndex;
@@ -20,7 +20,7 @@ pub struct ForkPoint {
 /// A fork or a continued session copies the history into a new file, with the same uuids and another
 /// session id.
 pub fn fork_point(earlier: &Session, later: &Session) -> Option<ForkPoint> {
-    let known: FxHashSet<&str> = earlier.uuids().collect();
+    let known: HashSet<&str> = earlier.uuids().collect();
     let shared: Vec<EntryIndex> =
         later.uuids().filter(|uuid| known.contains(uuid)).filter_map(|uuid| later.find(uuid)).collect();
     Some(ForkPoint { shared: shared.len(), last_shared: shared.into_iter().max()? })

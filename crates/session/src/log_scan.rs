@@ -8,13 +8,14 @@
 //! The scan decides only what it is certain about. It shares the definitions of input, turns and outcomes
 //! with the session.
 
-use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
+use foldhash::{HashMap, HashSet};
 use memchr::memmem::Finder;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use threadline_entry::lens::CompactBoundary;
-use threadline_entry::{BlockKind, Entry, Kind, LineOutline, LogLine, Millis, key, parse_line, value};
+use threadline_entry::{
+    BlockKind, Entry, Kind, LineOutline, LogLine, Millis, hash_of, key, parse_line, value,
+};
 
 use crate::id_index::{IdIndex, IdPacker, PackedId};
 use crate::index::{EntryIndex, IndexVec};
@@ -40,16 +41,16 @@ pub struct LogScan {
     message_id_index: IdIndex,
     is_model: Vec<bool>,
     /// The first place of each message id that came again, by its other places.
-    repeated_ids: FxHashMap<u32, u32>,
+    repeated_ids: HashMap<u32, u32>,
     calls: CallIds,
     results: CallIds,
     /// The ids of the failed calls.
     failed: Vec<Box<[u8]>>,
     /// The number of errors of lines, other than failed calls.
     errors: Vec<(EntryIndex, u64)>,
-    turn_indexes: FxHashMap<EntryIndex, u64>,
+    turn_indexes: HashMap<EntryIndex, u64>,
     /// The ids of the sub-agents whose messages progress lines repeat.
-    agents: FxHashSet<Box<[u8]>>,
+    agents: HashSet<Box<[u8]>>,
     /// The one added last.
     last_agent: Vec<u8>,
     /// The leaf that the last `last-prompt` line names.
@@ -177,13 +178,13 @@ impl LogScan {
             message_ids: Vec::new(),
             message_id_index: IdIndex::default(),
             is_model: Vec::new(),
-            repeated_ids: FxHashMap::default(),
+            repeated_ids: HashMap::default(),
             calls: CallIds::default(),
             results: CallIds::default(),
             failed: Vec::new(),
             errors: Vec::new(),
-            turn_indexes: FxHashMap::default(),
-            agents: FxHashSet::default(),
+            turn_indexes: HashMap::default(),
+            agents: HashSet::default(),
             last_agent: Vec::new(),
             named_leaf: None,
             is_unusual: false,
@@ -608,8 +609,8 @@ impl LogScan {
     }
 
     /// Joins calls and results.
-    fn call_pairs(&self) -> FxHashMap<&[u8], CallPair> {
-        let mut pairs: FxHashMap<&[u8], CallPair> = FxHashMap::default();
+    fn call_pairs(&self) -> HashMap<&[u8], CallPair> {
+        let mut pairs: HashMap<&[u8], CallPair> = HashMap::default();
         for (id, idx) in self.calls.iter() {
             let pair = pairs.entry(id).or_default();
             pair.n_calls += 1;
@@ -627,13 +628,13 @@ impl LogScan {
 struct ReplyDigests {
     /// By message id: whether it has a line in the conversation, and whether two of its lines have one
     /// digest.
-    replies: FxHashMap<u32, (bool, bool)>,
+    replies: HashMap<u32, (bool, bool)>,
 }
 
 impl ReplyDigests {
     fn of(scan: &LogScan, members: &IndexVec<EntryIndex, bool>) -> Self {
-        let mut replies: FxHashMap<u32, (bool, bool)> = FxHashMap::default();
-        let mut digests = FxHashSet::default();
+        let mut replies: HashMap<u32, (bool, bool)> = HashMap::default();
+        let mut digests = HashSet::default();
         for (idx, line) in scan.lines.enumerated() {
             let Some(reply) = scan.reply_of(line) else { continue };
             let (is_member, is_repeated) = replies.entry(reply).or_default();
@@ -694,7 +695,7 @@ impl<'a> LineLinks<'a> {
 fn content_digest(content: &[u8]) -> u32 {
     const START: usize = 128;
     let start = &content[..content.len().min(START)];
-    FxBuildHasher.hash_one((content.len(), start)) as u32
+    hash_of(&(content.len(), start)) as u32
 }
 
 /// Returns whether a user line certainly is a prompt with nothing else on its line.

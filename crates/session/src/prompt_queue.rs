@@ -6,11 +6,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
-use std::hash::BuildHasher;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use foldhash::HashMap;
 use threadline_entry::lens::{AttachmentLine, QueueOperation};
-use threadline_entry::{Entry, Kind};
+use threadline_entry::{Entry, Kind, hash_of};
 
 use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
@@ -21,14 +20,14 @@ pub(crate) struct PromptQueue {
     /// The `enqueue` lines of typed prompts that are still in the queue.
     queued: BTreeSet<EntryIndex>,
     /// The same lines by their text, in file order.
-    queued_by_text: FxHashMap<TextHash, VecDeque<EntryIndex>>,
+    queued_by_text: HashMap<TextHash, VecDeque<EntryIndex>>,
     /// Whether a `dequeue` line was read, so that the next prompt comes from the queue.
     expects_dequeued: bool,
     /// The `enqueue` line of each prompt that a `remove` line took out to steer a turn, by the `remove`
     /// line.
-    steered: FxHashMap<EntryIndex, EntryIndex>,
+    steered: HashMap<EntryIndex, EntryIndex>,
     /// The same `remove` lines by the text of the prompt, in file order.
-    steered_by_text: FxHashMap<TextHash, Vec<EntryIndex>>,
+    steered_by_text: HashMap<TextHash, Vec<EntryIndex>>,
 }
 
 /// The hash of a prompt without the white space around it. Prompts with one hash count as equal.
@@ -37,7 +36,7 @@ struct TextHash(u64);
 
 impl TextHash {
     fn of(text: &str) -> Self {
-        Self(FxBuildHasher.hash_one(text.trim()))
+        Self(hash_of(text.trim()))
     }
 
     /// Returns the hash of a queued prompt.

@@ -1,6 +1,6 @@
 //! Replies: messages of the model, merged from the lines that they were written on.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::lens::{Block, Lens, Usage};
 use threadline_entry::value;
 
@@ -44,7 +44,7 @@ impl Reply {
             message.flat_map(move |message| message.blocks().map(move |block| (entry_idx, block)))
         });
         // The first line that has a block, if there are several lines.
-        let mut lines: FxHashMap<&'s str, EntryIndex> = FxHashMap::default();
+        let mut lines: HashMap<&'s str, EntryIndex> = HashMap::default();
         blocks.filter(move |(entry_idx, block)| {
             let raw = Lens::object(*block).json().raw();
             self.entries.len() == 1 || *lines.entry(raw).or_insert(*entry_idx) == *entry_idx

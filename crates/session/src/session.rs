@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::lens::{Block, FromJson, Lens, User};
 use threadline_entry::{
     ChunkReader, Code, Entry, Finding, FirstPromptSearch, Json, Kind, Millis, TitleSources, key, value,
@@ -35,7 +35,7 @@ pub struct Session {
     /// The first entry with each uuid, indexed by [`UuidKey::idx`].
     first_by_uuid: Vec<Option<EntryIndex>>,
     /// Entries with a parent that has not been pushed yet, by the uuid of the parent.
-    pending_children: FxHashMap<UuidKey, SmallList<EntryIndex, 3>>,
+    pending_children: HashMap<UuidKey, SmallList<EntryIndex, 3>>,
     /// The last entry in the tree: of the main conversation at index 0, of sub-agents at index 1.
     last_in_tree: [Option<EntryIndex>; 2],
     pub(crate) replies: IndexVec<ReplyIndex, Reply>,
@@ -48,23 +48,23 @@ pub struct Session {
     /// Pairs of line and call, sorted by line.
     calls_by_line: Vec<(EntryIndex, CallIndex)>,
     /// The calls of a line, sorted by id, for lines with very many calls.
-    calls_of_wide_lines: FxHashMap<EntryIndex, Box<[CallIndex]>>,
+    calls_of_wide_lines: HashMap<EntryIndex, Box<[CallIndex]>>,
     /// The blocks that repeat a call of the same line, by line and number, sorted.
     repeated_calls: Vec<(EntryIndex, u32)>,
     /// The call of each result, sorted by line and block. Results before their call are in `early_answers`.
     answers: Vec<(ResultPosition, CallIndex)>,
-    early_answers: FxHashMap<ResultPosition, CallIndex>,
+    early_answers: HashMap<ResultPosition, CallIndex>,
     /// Byte ranges of the message blocks, for lines with more than [`BLOCK_INDEX_THRESHOLD`] of them.
-    block_ranges_by_line: FxHashMap<EntryIndex, Box<[Range<u32>]>>,
+    block_ranges_by_line: HashMap<EntryIndex, Box<[Range<u32>]>>,
     /// Results without a call so far, by the id of the call.
-    pub(crate) orphan_results_by_id: FxHashMap<Box<str>, SmallList<ResultPosition, 1>>,
+    pub(crate) orphan_results_by_id: HashMap<Box<str>, SmallList<ResultPosition, 1>>,
     /// The compaction boundaries, in file order, each with the last line of the main conversation before it.
     boundaries: Vec<(EntryIndex, Option<EntryIndex>)>,
     /// The first entry with a working directory.
     first_with_cwd: Option<EntryIndex>,
     queue: PromptQueue,
     /// The line that records the interruption of each interrupted reply, by message id.
-    interrupted: FxHashMap<Box<str>, EntryIndex>,
+    interrupted: HashMap<Box<str>, EntryIndex>,
     findings: Vec<Finding>,
     /// Cache of [`Session::cached_thread`], cleared by `push`.
     pub(crate) cached_thread: OnceLock<Thread>,

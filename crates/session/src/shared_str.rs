@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 
 /// An immutable string. Copies share its memory.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ impl fmt::Debug for SharedStr {
 
 /// The distinct strings so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SharedStrTable(FxHashSet<Arc<str>>);
+pub(crate) struct SharedStrTable(HashSet<Arc<str>>);
 
 impl SharedStrTable {
     /// Maximum number of strings in the table. A log may have a different one on every line; further ones are

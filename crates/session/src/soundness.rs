@@ -12,7 +12,7 @@ mod message;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::{Entry, Millis};
 
 use self::line_fact::{LineFact, ParentLine, hash};
@@ -95,10 +95,10 @@ pub struct SoundnessChecker {
     /// Violations that were found in single lines.
     line_violations: Vec<RuleViolation>,
     /// The hashes of the distinct thinking blocks of each reply.
-    thinking_hashes: FxHashMap<u64, Vec<u64>>,
+    thinking_hashes: HashMap<u64, Vec<u64>>,
     /// All of these, each with its reply.
-    known_thinking: FxHashSet<(u64, u64)>,
-    models: FxHashMap<u64, u64>,
+    known_thinking: HashSet<(u64, u64)>,
+    models: HashMap<u64, u64>,
     /// The line numbers, counted from 0, and the uuids that these lines refer to.
     references: Vec<(u32, Box<str>)>,
     id: Option<Box<str>>,
@@ -134,8 +134,8 @@ impl UuidPositions {
 pub struct SoundnessBaseline {
     /// The violations in that log, in no particular order.
     pub violations: Vec<RuleViolation>,
-    thinking_hashes: FxHashMap<u64, Vec<u64>>,
-    models: FxHashMap<u64, u64>,
+    thinking_hashes: HashMap<u64, Vec<u64>>,
+    models: HashMap<u64, u64>,
 }
 
 impl SoundnessChecker {
@@ -209,7 +209,7 @@ impl SoundnessChecker {
 
     /// Returns the violations in this log that `before`, an earlier version, did not have.
     pub fn new_violations(&self, before: &SoundnessBaseline) -> Vec<RuleViolation> {
-        let known: FxHashSet<u64> = before.violations.iter().map(|breach| breach.key).collect();
+        let known: HashSet<u64> = before.violations.iter().map(|breach| breach.key).collect();
         let mut breaches = self.violations(false);
         breaches.retain(|breach| !known.contains(&breach.key));
         breaches
@@ -221,7 +221,7 @@ impl SoundnessChecker {
     /// A reply with pending results that lost its thinking is reported too.
     pub fn changed_replies(&self, before: &SoundnessBaseline) -> Vec<RuleViolation> {
         let mut breaches = Vec::new();
-        let mut seen = FxHashSet::default();
+        let mut seen = HashSet::default();
         for fact in &self.line_facts {
             let line = fact.line();
             let Some(reply) = fact.reply_hash().filter(|&reply| seen.insert(reply)) else { continue };
@@ -349,7 +349,7 @@ impl SoundnessChecker {
     /// Only some versions read them.
     fn check_attached_lines(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
         let mut on_chain = vec![false; self.line_facts.len()];
-        let mut replies = FxHashSet::default();
+        let mut replies = HashSet::default();
         for &position in chain {
             on_chain[position] = true;
             replies.extend(self.line_facts[position].reply_hash());
@@ -370,7 +370,7 @@ impl SoundnessChecker {
 
     /// Checks that lines outside the conversation contain no messages and are not roots.
     fn check_outside_chain(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
-        let on_chain: FxHashSet<usize> = chain.iter().copied().collect();
+        let on_chain: HashSet<usize> = chain.iter().copied().collect();
         for (position, fact) in self.line_facts.iter().enumerate() {
             if fact.sidechain || on_chain.contains(&position) {
                 continue;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::{Kind, key};
 
 use crate::index::{EntryIndex, IndexVec, ReplyIndex};
@@ -45,7 +45,7 @@ const MAX_STEPS_PER_ENTRY: usize = 64;
 /// A member is a line that belongs to the conversation.
 struct ReplyCopies<'s> {
     /// By reply and content: the number of lines, and the number of these that are members.
-    counts: FxHashMap<(ReplyIndex, &'s str), (usize, usize)>,
+    counts: HashMap<(ReplyIndex, &'s str), (usize, usize)>,
     /// By reply: the number of non-member lines with the same content as a member. `None` if all lines of the
     /// reply were members from the beginning, as those of most replies are. Their content is not read.
     duplicates: IndexVec<ReplyIndex, Option<usize>>,
@@ -53,10 +53,8 @@ struct ReplyCopies<'s> {
 
 impl<'s> ReplyCopies<'s> {
     fn of(session: &'s Session, members: &EntryFlags) -> Self {
-        let mut copies = Self {
-            counts: FxHashMap::default(),
-            duplicates: IndexVec::filled(None, session.replies().len()),
-        };
+        let mut copies =
+            Self { counts: HashMap::default(), duplicates: IndexVec::filled(None, session.replies().len()) };
         for (reply, found) in session.replies().enumerated() {
             if found.entries.iter().all(|&idx| members[idx]) {
                 continue;
@@ -317,8 +315,8 @@ impl Session {
         let side = thread.leaf.is_some_and(|leaf| self.is_sidechain(leaf));
         let mut branches: Vec<Branch> = Vec::new();
         // The branch of each entry outside the conversation.
-        let mut branch_of: FxHashMap<EntryIndex, usize> = FxHashMap::default();
-        let mut reply_branch: FxHashMap<ReplyIndex, usize> = FxHashMap::default();
+        let mut branch_of: HashMap<EntryIndex, usize> = HashMap::default();
+        let mut reply_branch: HashMap<ReplyIndex, usize> = HashMap::default();
         let steps = Cell::new(self.entries().len().saturating_mul(MAX_STEPS_PER_ENTRY));
         for idx in self.entries().indices() {
             if members[idx] || !self.in_tree(idx) || self.is_sidechain(idx) != side {

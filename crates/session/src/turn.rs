@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{AttachmentLine, Block, Progress, User};
 use threadline_entry::{Entry, Kind, Millis, value};
 
@@ -107,8 +107,8 @@ impl Session {
         if entries.iter().all(|&idx| parent(idx).is_none_or(|parent| parent < idx)) {
             return Cow::Borrowed(entries);
         }
-        let mut pending: FxHashSet<EntryIndex> = entries.iter().copied().collect();
-        let mut waiting: FxHashMap<EntryIndex, Vec<EntryIndex>> = FxHashMap::default();
+        let mut pending: HashSet<EntryIndex> = entries.iter().copied().collect();
+        let mut waiting: HashMap<EntryIndex, Vec<EntryIndex>> = HashMap::default();
         let mut ordered = Vec::with_capacity(entries.len());
         for &idx in entries {
             if let Some(parent) = parent(idx).filter(|parent| pending.contains(parent)) {
@@ -301,8 +301,8 @@ fn each_turn(
 /// `/cost`.
 ///
 /// They open no turn. Claude Code does not count them either.
-fn local_commands(lines: &impl TurnLines, entries: &[EntryIndex]) -> FxHashSet<EntryIndex> {
-    let mut local = FxHashSet::default();
+fn local_commands(lines: &impl TurnLines, entries: &[EntryIndex]) -> HashSet<EntryIndex> {
+    let mut local = HashSet::default();
     let (mut answered, mut printed) = (false, false);
     for &idx in entries.iter().rev() {
         answered |= lines.is_model_reply(idx);
@@ -387,7 +387,7 @@ impl Turn {
         replies.dedup();
         // The lines of a reply are nearly always contiguous.
         if !replies.is_sorted() {
-            let mut seen = FxHashSet::default();
+            let mut seen = HashSet::default();
             replies.retain(|&reply| seen.insert(reply));
         }
         replies

@@ -1,7 +1,7 @@
 //! The replies and tool calls already sent: some logs repeat lines, and some replies continue after the next
 //! prompt.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_usage::TokenCounts;
 
 use crate::id::{self, TraceId};
@@ -13,8 +13,8 @@ use crate::id::{self, TraceId};
 #[derive(Clone, Debug, Default)]
 pub struct SentReplies {
     /// The replies by the digest of their id, and the digests of the calls: a session may have very many.
-    replies: FxHashMap<u64, ToldReply>,
-    calls: FxHashSet<u64>,
+    replies: HashMap<u64, ToldReply>,
+    calls: HashSet<u64>,
     /// The id of the last reply sent.
     last: Option<Box<str>>,
 }

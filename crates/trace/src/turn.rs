@@ -1,7 +1,7 @@
 //! Converts a turn to spans: a root, one generation per model message, one span per tool call, and
 //! sub-agents.
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use threadline_entry::lens::TurnDuration;
 use threadline_entry::{AgentKind, Entry, Kind, Millis};
 use threadline_session::{
@@ -150,11 +150,11 @@ pub(crate) struct SpanBuilder<'a, 'b> {
     /// Whether something was skipped because it was sent before.
     has_duplicates: bool,
     /// Indices of sub-agents that have a span.
-    agents_with_span: FxHashSet<AgentIndex>,
+    agents_with_span: HashSet<AgentIndex>,
     /// Keys of replies that have a span: a sub-agent inside the log may repeat ids of the conversation.
-    replies_with_span: FxHashSet<String>,
+    replies_with_span: HashSet<String>,
     /// The ids of sub-agent spans.
-    agent_span_ids: FxHashSet<SpanId>,
+    agent_span_ids: HashSet<SpanId>,
     /// The number of sub-agents whose logs are being walked, each started by a call of the one before.
     depth: usize,
 }
@@ -171,7 +171,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         batches: SpanBatches<'a>,
     ) -> Self {
         let trace_name = format!("Turn {}", home.number);
-        let (placed, replies, agents) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+        let (placed, replies, agents) = (HashSet::default(), HashSet::default(), HashSet::default());
         Self {
             home,
             trace_name,

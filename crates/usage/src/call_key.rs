@@ -2,7 +2,7 @@
 
 use std::collections::hash_map::Entry;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 /// The identity of a call. The probability that two calls have the same key is about 10⁻²⁸.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ pub(crate) fn find_repeats(keys: &[CallKey]) -> Vec<(u32, u32)> {
         let (word, bit) = place_of(key);
         again[word] & bit != 0
     };
-    let mut first = FxHashMap::default();
+    let mut first = HashMap::default();
     let few = keys.iter().zip(0..).filter(|(key, _)| is_again(key));
     few.filter_map(|(key, place)| match first.entry(*key) {
         Entry::Vacant(free) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::{AgentKind, Millis};
 
 use crate::explain::{RecordExplanation, RecordVerdict, RejectReason};
@@ -96,7 +96,7 @@ impl ModelCalls {
 
     /// Returns the number of calls in each session that belong to another session and are not counted with
     /// it.
-    pub fn inherited(&self) -> FxHashMap<&str, u64> {
+    pub fn inherited(&self) -> HashMap<&str, u64> {
         let mut pairs: Vec<(NameId, u32)> = Vec::new();
         for (row, file) in &self.copies {
             let session = self.files[*file as usize].session;
@@ -106,7 +106,7 @@ impl ModelCalls {
         }
         pairs.sort_unstable();
         pairs.dedup();
-        let mut found = FxHashMap::default();
+        let mut found = HashMap::default();
         for (session, _) in pairs {
             *found.entry(self.names.get(session)).or_default() += 1;
         }
@@ -244,8 +244,8 @@ impl ModelCalls {
     }
 
     /// Returns the index of the record that was counted, for each call.
-    fn counted_records(&self) -> FxHashMap<u32, usize> {
-        let mut counted: FxHashMap<u32, usize> = FxHashMap::default();
+    fn counted_records(&self) -> HashMap<u32, usize> {
+        let mut counted: HashMap<u32, usize> = HashMap::default();
         let place = |record: &CallRecord, owner: u32| {
             (record.file != owner, &self.files[record.file as usize].path, record.at)
         };

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::hash::Hash;
 
+use foldhash::{HashMap, HashSet};
 use jiff::tz::TimeZone;
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Millis;
 
 use crate::calls::{ModelCall, ModelCalls};
@@ -214,7 +214,7 @@ impl CallGroups {
         let chunks = calls.rows.par_chunks(CHUNK_CALLS).enumerate().map(add);
         let sums = chunks.reduce(|| GroupAdder::new(calls, book), GroupAdder::join).groups;
         let mut whole = GroupAdder::new(calls, book);
-        let mut parts: FxHashMap<GroupId, Vec<(GroupId, GroupSum)>> = FxHashMap::default();
+        let mut parts: HashMap<GroupId, Vec<(GroupId, GroupSum)>> = HashMap::default();
         for ((id, inner), part) in sums {
             let totals = &mut whole.sum(id, part.first, part.last).totals;
             *totals += &part.totals;
@@ -280,7 +280,7 @@ impl ModelCalls {
         wanted: impl Fn(&CallGroupKey) -> bool,
     ) -> Vec<bool> {
         let mut days = DayLookup::new(zone, by);
-        let mut known: FxHashMap<GroupId, bool> = FxHashMap::default();
+        let mut known: HashMap<GroupId, bool> = HashMap::default();
         let mut is_wanted = |id: GroupId, days: &DayLookup<'_>| {
             *known.entry(id).or_insert_with(|| wanted(&key_of(self, id, days)))
         };
@@ -297,9 +297,9 @@ impl ModelCalls {
 
     /// Returns how often each session called each tool, with its sub-agents and on all branches. A tool call
     /// that the logs of several sessions contain counts in each of them.
-    pub fn tools_by_session(&self) -> FxHashMap<&str, Vec<(&str, u64)>> {
-        let mut counts: FxHashMap<(NameId, NameId), u64> = FxHashMap::default();
-        let shared: FxHashSet<u32> = self.shared_tools.iter().map(|(_, tool)| tool.row).collect();
+    pub fn tools_by_session(&self) -> HashMap<&str, Vec<(&str, u64)>> {
+        let mut counts: HashMap<(NameId, NameId), u64> = HashMap::default();
+        let shared: HashSet<u32> = self.shared_tools.iter().map(|(_, tool)| tool.row).collect();
         for tool in self.tools.iter().filter(|tool| !shared.contains(&tool.row)) {
             let file = &self.files[self.rows[tool.row as usize].file as usize];
             *counts.entry((file.session, tool.name)).or_default() += 1;
@@ -307,7 +307,7 @@ impl ModelCalls {
         for (session, tool) in &self.shared_tools {
             *counts.entry((*session, tool.name)).or_default() += 1;
         }
-        let mut sessions: FxHashMap<&str, Vec<(&str, u64)>> = FxHashMap::default();
+        let mut sessions: HashMap<&str, Vec<(&str, u64)>> = HashMap::default();
         for ((session, tool), count) in counts {
             sessions.entry(self.names.get(session)).or_default().push((self.names.get(tool), count));
         }
@@ -329,7 +329,7 @@ struct GroupAdder<'a, Id> {
     /// The prices of the last model: the next call nearly always has the same.
     prices: Option<(NameId, &'a [ModelPrice])>,
     groups: Vec<(Id, GroupSum)>,
-    places: FxHashMap<Id, usize>,
+    places: HashMap<Id, usize>,
     /// The index of the last group.
     last: usize,
 }
@@ -343,7 +343,7 @@ struct GroupSum {
 
 impl<'a, Id: Copy + Eq + Hash> GroupAdder<'a, Id> {
     fn new(calls: &'a ModelCalls, book: &'a PriceBook) -> Self {
-        Self { calls, book, prices: None, groups: Vec::new(), places: FxHashMap::default(), last: 0 }
+        Self { calls, book, prices: None, groups: Vec::new(), places: HashMap::default(), last: 0 }
     }
 
     /// Merges two partial results.

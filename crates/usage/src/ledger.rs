@@ -2,7 +2,7 @@
 
 use std::collections::hash_map::Entry;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::{AgentKind, Millis, project_directory};
 
 use crate::call_key::{CallKey, find_repeats};
@@ -230,11 +230,11 @@ impl CallLedger {
     }
 
     /// Determines when and where each session began, from its own log or else from its agents' logs.
-    fn sessions(&mut self) -> FxHashMap<NameId, SessionStart> {
+    fn sessions(&mut self) -> HashMap<NameId, SessionStart> {
         let nowhere = self.names.id("");
-        let mut sessions: FxHashMap<NameId, SessionStart> = FxHashMap::default();
+        let mut sessions: HashMap<NameId, SessionStart> = HashMap::default();
         // A worktree belongs to the project of its repository.
-        let mut projects: FxHashMap<NameId, NameId> = FxHashMap::default();
+        let mut projects: HashMap<NameId, NameId> = HashMap::default();
         for place in self.files.iter().map(|file| file.cwd.or(file.folder).unwrap_or(nowhere)) {
             if let Entry::Vacant(slot) = projects.entry(place) {
                 let project = project_directory(self.names.get(place)).to_owned();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 /// The index of an interned name.
 pub(crate) type NameId = u32;
@@ -11,7 +11,7 @@ pub(crate) type NameId = u32;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameTable {
     list: Vec<Arc<str>>,
-    known: FxHashMap<Arc<str>, NameId>,
+    known: HashMap<Arc<str>, NameId>,
     /// The last few names looked up: a line nearly always has the same as the previous one.
     recent: [NameId; 4],
     turn: usize,

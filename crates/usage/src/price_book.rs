@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use sha2::{Digest, Sha256};
 use threadline_entry::{Json, Millis};
 
@@ -16,7 +16,7 @@ use crate::money::{Money, decimal};
 #[derive(Clone, Debug)]
 pub struct PriceBook {
     /// Prices by model, oldest first.
-    prices: FxHashMap<String, Vec<ModelPrice>>,
+    prices: HashMap<String, Vec<ModelPrice>>,
     /// The price of a web search, in steps of 10⁻¹⁵ dollars.
     web_search: u64,
     updated: String,
@@ -84,12 +84,8 @@ impl PriceBook {
     ///
     /// Never: a test parses the same file.
     pub fn embedded() -> Self {
-        let empty = Self {
-            prices: FxHashMap::default(),
-            web_search: 0,
-            updated: String::new(),
-            digest: String::new(),
-        };
+        let empty =
+            Self { prices: HashMap::default(), web_search: 0, updated: String::new(), digest: String::new() };
         let book = empty.with(EMBEDDED);
         debug_assert!(book.is_ok(), "{book:?}");
         book.unwrap_or_else(|_| unreachable!("the embedded price book is valid"))
@@ -100,7 +96,7 @@ impl PriceBook {
     pub fn with(mut self, json: &str) -> Result<Self, PriceBookError> {
         let book = Json::parse(json).ok_or(PriceBookError::Shape)?;
         let list = book.get("prices").ok_or(PriceBookError::Shape)?;
-        let mut named: FxHashMap<String, Vec<ModelPrice>> = FxHashMap::default();
+        let mut named: HashMap<String, Vec<ModelPrice>> = HashMap::default();
         for (i, json) in list.items().enumerate() {
             let (name, price) = read_price(json, i + 1)?;
             named.entry(name).or_default().push(price);

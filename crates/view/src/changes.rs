@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_session::{FileEdit, FileText, LineHunk, SessionFamily};
 
 use crate::diff::{Hunk, unified};
@@ -92,8 +92,8 @@ impl FileChange {
 const MAX_COMPARED_PARTS: usize = 256;
 
 /// Returns how often each changed line occurs in some hunks.
-fn count_changed_lines(hunks: &[LineHunk]) -> FxHashMap<&str, usize> {
-    let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
+fn count_changed_lines(hunks: &[LineHunk]) -> HashMap<&str, usize> {
+    let mut counts: HashMap<&str, usize> = HashMap::default();
     changed_lines(hunks).for_each(|line| *counts.entry(line).or_default() += 1);
     counts
 }
@@ -103,7 +103,7 @@ fn changed_lines(hunks: &[LineHunk]) -> impl Iterator<Item = &str> {
 }
 
 /// Returns whether hunks with these changed lines contain every changed line of `earlier`.
-fn repeats(counts: &FxHashMap<&str, usize>, earlier: &[LineHunk]) -> bool {
+fn repeats(counts: &HashMap<&str, usize>, earlier: &[LineHunk]) -> bool {
     // Most parts have a line that the others lack.
     changed_lines(earlier).all(|line| counts.contains_key(line))
         && count_changed_lines(earlier)

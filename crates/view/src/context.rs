@@ -13,7 +13,7 @@ mod unused;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::Millis;
 use threadline_entry::lens::Usage;
 use threadline_session::{EntryIndex, Session, SharedStr};
@@ -152,7 +152,7 @@ impl ContextLedger {
     pub fn of(session: &Session) -> Self {
         let raw = RawCalls::of(session);
         let unused_results = unused_results(session);
-        let mut turns: FxHashMap<EntryIndex, usize> = FxHashMap::default();
+        let mut turns: HashMap<EntryIndex, usize> = HashMap::default();
         for turn in session.turns() {
             turns.extend(turn.entries.iter().map(|&idx| (idx, turn.number)));
         }
@@ -162,7 +162,7 @@ impl ContextLedger {
         let mut ledger = Self { n_unrecorded: raw.n_unrecorded, ..Self::default() };
         ledger.calls.reserve_exact(raw.calls.len());
         // A compaction may preserve a result, which is then added twice.
-        let mut listed: FxHashSet<(EntryIndex, Option<u32>)> = FxHashSet::default();
+        let mut listed: HashSet<(EntryIndex, Option<u32>)> = HashSet::default();
         let mut window = Window::default();
         let mut cache = CacheState::default();
         for (call, usage) in raw.calls.into_iter().zip(usages) {

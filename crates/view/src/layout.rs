@@ -5,9 +5,10 @@
 //! and no text. To build a part, read the lines that [`Layout::required_entries`] returns, push them into a
 //! new session, and call [`Layout::items`].
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::{Kind, Millis};
 use threadline_session::{
     AgentIndex, EntryIndex, IndexRange, IndexVec, Reply, Session, SessionFamily, Thread, ToolOutcome, Turn,
@@ -41,20 +42,20 @@ pub struct Layout {
     /// The tools called and how often, in order of first use.
     pub tools: Vec<(String, usize)>,
     /// The places of the tools in `tools`.
-    tool_places: FxHashMap<String, usize>,
+    tool_places: HashMap<String, usize>,
     /// The anchors of the errors, in order.
     pub error_anchors: Vec<String>,
     /// The abandoned branches.
     pub branches: Vec<BranchLayout>,
     /// The number of lines that each compaction removed, by the anchor of its boundary.
-    dropped: FxHashMap<String, usize>,
+    dropped: HashMap<String, usize>,
     /// The topics of calls whose input contains only an id, by the anchor of the call.
-    topics: FxHashMap<String, String>,
+    topics: BTreeMap<String, String>,
     /// The sub-agents that calls started, by the anchor of the call.
-    agents: FxHashMap<String, Vec<AgentView>>,
-    agents_by_line: FxHashMap<u64, usize>,
+    agents: BTreeMap<String, Vec<AgentView>>,
+    agents_by_line: HashMap<u64, usize>,
     /// The start times of running calls, by the anchor of the call.
-    running: FxHashMap<String, Millis>,
+    running: BTreeMap<String, Millis>,
 }
 
 /// A turn with its entries and totals.

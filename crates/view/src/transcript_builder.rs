@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::{Kind, Millis, SessionStartSearch, key};
 use threadline_session::{EntryIndex, Session, SessionFamily};
 
@@ -26,7 +26,7 @@ const MAX_OUTPUT_READS: u8 = 4;
 
 /// Counts how often each file with output is read, since very many results may name the same one.
 #[derive(Debug, Default)]
-pub struct OutputReads(RefCell<FxHashMap<Box<str>, u8>>);
+pub struct OutputReads(RefCell<HashMap<Box<str>, u8>>);
 
 impl OutputReads {
     /// Reads a file, unless it was read four times before.

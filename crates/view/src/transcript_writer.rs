@@ -10,7 +10,7 @@ mod turn;
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind, key, value};
 use threadline_session::{
@@ -93,13 +93,13 @@ pub(crate) struct TranscriptWriter<'f> {
 #[derive(Default)]
 pub(crate) struct WriterState {
     /// The agents that were already built.
-    visited: RefCell<FxHashSet<AgentIndex>>,
+    visited: RefCell<HashSet<AgentIndex>>,
     /// The agents that are being built, each inside of the one before.
     open_agents: RefCell<Vec<AgentIndex>>,
     topics: TopicLookup,
     output_reads: OutputReads,
     /// Whether the last turn of a session is open, for those of which it was asked.
-    open_turns: RefCell<FxHashMap<Option<AgentIndex>, bool>>,
+    open_turns: RefCell<HashMap<Option<AgentIndex>, bool>>,
 }
 
 impl<'f> TranscriptWriter<'f> {

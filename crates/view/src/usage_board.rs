@@ -1,8 +1,8 @@
 //! The data of the usage page: sums by day, model and project, cache shares, and five-hour windows.
 
+use foldhash::HashMap;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use rustc_hash::FxHashMap;
 use threadline_entry::Millis;
 use threadline_usage::{
     CallGroupKey, CallGroups, GroupBy, LimitWindow, ModelCall, ModelCalls, PriceBook, UsageTotals, windows,
@@ -60,7 +60,7 @@ impl UsageBoard {
             groups.into_iter().map(|group| (name(group.key), group.totals)).collect()
         };
         let models = named(GroupBy::Model);
-        let places: FxHashMap<&str, usize> =
+        let places: HashMap<&str, usize> =
             models.iter().enumerate().map(|(place, (model, _))| (&**model, place)).collect();
         let mut board = Self { projects: named(GroupBy::Project), ..Self::default() };
         for (day, parts) in CallGroups::nested(calls, (GroupBy::Day, GroupBy::Model), book, zone, &keep) {

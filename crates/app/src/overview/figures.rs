@@ -4,10 +4,10 @@ mod over_time;
 
 use std::collections::BTreeMap;
 
+use foldhash::{HashMap, HashSet};
 use jiff::Zoned;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Millis;
 use threadline_session::{ActivityState, LogEnding, ToolOutcome};
 use threadline_store::{LiveRule, detect_live, is_recent};
@@ -170,9 +170,9 @@ impl Computation<'_> {
     /// Adds tools, commands and files.
     fn add_calls(&self, overview: &mut Overview) {
         let facts = self.facts;
-        let mut tools: FxHashMap<u32, ToolSums> = FxHashMap::default();
-        let mut commands: FxHashMap<u32, CommandFigures> = FxHashMap::default();
-        let mut files: FxHashMap<u32, (u64, FxHashSet<u32>)> = FxHashMap::default();
+        let mut tools: HashMap<u32, ToolSums> = HashMap::default();
+        let mut commands: HashMap<u32, CommandFigures> = HashMap::default();
+        let mut files: HashMap<u32, (u64, HashSet<u32>)> = HashMap::default();
         let bash = facts.names.iter().position(|name| name == "Bash").map(|bash| bash as u32);
         for call in facts.calls.iter().filter(|call| self.contains(call.at)) {
             let is_failed = u64::from(call.outcome.is_error());
@@ -232,7 +232,7 @@ impl Computation<'_> {
     /// Adds projects and top sessions.
     fn add_sessions(&self, overview: &mut Overview) {
         let facts = self.facts;
-        let mut sums: FxHashMap<u32, SessionSums> = FxHashMap::default();
+        let mut sums: HashMap<u32, SessionSums> = HashMap::default();
         for fact in facts.usage.iter().filter(|fact| self.contains(fact.at)) {
             sums.entry(fact.session).or_default().usage += &fact.totals;
         }

@@ -3,7 +3,7 @@
 
 use std::collections::hash_map::Entry;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::{Millis, project_directory};
 use threadline_session::{LineMark, LogActivity, LogEnding, ToolOutcome};
 use threadline_store::SessionLogs;
@@ -58,14 +58,14 @@ pub(super) fn merge(
 #[derive(Default)]
 struct Merger {
     facts: OverviewFacts,
-    name_ids: FxHashMap<String, u32>,
-    session_ids: FxHashMap<String, u32>,
+    name_ids: HashMap<String, u32>,
+    session_ids: HashMap<String, u32>,
     /// The prompts and compactions that are included.
-    keys: FxHashSet<u64>,
+    keys: HashSet<u64>,
     /// The calls that are included.
-    calls: FxHashMap<u64, usize>,
+    calls: HashMap<u64, usize>,
     /// The periods by the line and the time that they start with.
-    periods: FxHashMap<(u64, Millis), usize>,
+    periods: HashMap<(u64, Millis), usize>,
 }
 
 impl Merger {
@@ -166,7 +166,7 @@ impl Merger {
 
     /// Adds the calls that are not included yet: those of progress lines, or all others.
     fn add_calls(&mut self, log: &MergedLog, of_progress: bool) {
-        let mut ids: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut ids: HashMap<u32, u32> = HashMap::default();
         for call in log.activity.calls.iter().filter(|call| call.is_progress == of_progress) {
             match self.calls.entry(call.key) {
                 // A copy may have been made before the call ended.
@@ -201,7 +201,7 @@ impl Merger {
     /// Adds up the model calls by session, model and quarter of an hour.
     fn add_usage(&mut self, ledger: CallLedger, prices: &PriceBook) {
         let calls = ledger.finish();
-        let mut rows: FxHashMap<(Millis, u32, u32, u32, bool), UsageTotals> = FxHashMap::default();
+        let mut rows: HashMap<(Millis, u32, u32, u32, bool), UsageTotals> = HashMap::default();
         // Calls of a session follow each other, and most use one model.
         let mut last_session: Option<(&str, u32)> = None;
         let mut last_model: Option<(&str, u32)> = None;

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_session::ToolOutcome;
 
 use super::facts::OverviewFacts;
@@ -87,7 +87,7 @@ impl OverviewFacts {
     }
 
     fn projects_with(&self, words: &[String], app: &App) -> Vec<PaletteMatch> {
-        let mut last: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
+        let mut last: HashMap<u32, (i64, u64)> = HashMap::default();
         for session in self.sessions.iter().filter(|session| session.title.is_some()) {
             let (at, sessions) = last.entry(session.project).or_default();
             *at = (*at).max(session.last_active);
@@ -117,7 +117,7 @@ impl OverviewFacts {
     fn details_with(&self, words: &[String], kind: PaletteKind, app: &App) -> Vec<PaletteMatch> {
         let bash: Vec<bool> = self.names.iter().map(|name| name == "Bash").collect();
         let ranks: Vec<Option<u32>> = self.names.iter().map(|name| rank(name, words)).collect();
-        let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
+        let mut counts: HashMap<u32, u64> = HashMap::default();
         for call in &self.calls {
             let Some(detail) = call.detail.filter(|detail| ranks[*detail as usize].is_some()) else {
                 continue;

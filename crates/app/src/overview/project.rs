@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_session::ActivityState;
 use threadline_view::{BranchFigures, ProjectDetails, TopSession};
 
@@ -22,7 +22,7 @@ impl OverviewFacts {
         let project = self.name_shown_as(project, app);
         let shown = |name: u32| app.redacted(self.name(name)).into_owned();
         let mut branches: BTreeMap<u32, BranchFigures> = BTreeMap::new();
-        let mut worktrees: FxHashMap<u32, u64> = FxHashMap::default();
+        let mut worktrees: HashMap<u32, u64> = HashMap::default();
         for session in self.listed_sessions(range) {
             if let Some(branch) = session.branch {
                 branches.entry(branch).or_default().sessions += 1;
@@ -57,7 +57,7 @@ impl OverviewFacts {
             .collect();
         sessions.sort_by_key(|(_, session)| (Reverse(session.last_active), session.id.clone()));
         sessions.truncate(MAX_SESSIONS);
-        let places: FxHashMap<u32, usize> =
+        let places: HashMap<u32, usize> =
             sessions.iter().enumerate().map(|(place, (index, _))| (*index, place)).collect();
         let mut shown: Vec<TopSession> = sessions
             .iter()

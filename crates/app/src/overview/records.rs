@@ -1,7 +1,7 @@
 //! The records behind the figures of the overview: calls, prompts, compactions, periods and sessions.
 
+use foldhash::{HashMap, HashSet};
 use jiff::tz::TimeZone;
-use rustc_hash::{FxHashMap, FxHashSet};
 use threadline_entry::Millis;
 use threadline_session::{ActivityState, ToolOutcome};
 use threadline_usage::UsageTotals;
@@ -216,7 +216,7 @@ impl OverviewFacts {
     }
 
     fn sessions<'f>(&'f self, filter: &RecordFilter, zone: &TimeZone, app: &App) -> Vec<Record<'f>> {
-        let of_file: Option<FxHashSet<u32>> = filter
+        let of_file: Option<HashSet<u32>> = filter
             .file
             .as_ref()
             .map(|_| self.calls(filter, zone, app).map(|call| self.session_of(call.log)).collect());
@@ -240,7 +240,7 @@ impl OverviewFacts {
 
     /// Returns the sessions whose sub-agents made calls, highest cost first.
     fn agent_costs(&self, filter: &RecordFilter) -> Vec<Record<'_>> {
-        let mut sums: FxHashMap<u32, UsageTotals> = FxHashMap::default();
+        let mut sums: HashMap<u32, UsageTotals> = HashMap::default();
         let dated = |at: Millis| (at != UNDATED).then_some(at);
         for fact in self.usage.iter().filter(|fact| fact.is_agent && self.is_of(filter, fact.session)) {
             if filter.range.contains(dated(fact.at)) {

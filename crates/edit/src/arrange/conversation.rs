@@ -1,6 +1,6 @@
 //! The conversation as a chain: its entries and their order.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::Kind;
 use threadline_session::{EntryIndex, IndexVec, InputKind, ParentLink, ReplyIndex, Session};
 
@@ -40,7 +40,7 @@ pub(super) fn conversation(session: &Session) -> Vec<EntryIndex> {
         .into_iter()
         .filter(|&idx| idx >= start && !is_above[idx] && !in_resumed[idx])
         .filter(|&idx| session.entries()[idx].kind() == Kind::Progress);
-    let mut behind: FxHashMap<EntryIndex, Vec<EntryIndex>> = FxHashMap::default();
+    let mut behind: HashMap<EntryIndex, Vec<EntryIndex>> = HashMap::default();
     let mut sorted: Vec<EntryIndex> = resumed;
     sorted.sort_unstable();
     let mut before_all = Vec::new();
@@ -100,8 +100,8 @@ pub(super) fn group_replies(session: &Session, chain: Vec<EntryIndex>) -> (Vec<E
     let mut groups: Vec<(Vec<EntryIndex>, Vec<EntryIndex>)> = Vec::new();
     // The replies that later lines may still belong to. A prompt closes them, but their results are still
     // assigned.
-    let mut open: FxHashMap<ReplyIndex, usize> = FxHashMap::default();
-    let mut group_of: FxHashMap<ReplyIndex, usize> = FxHashMap::default();
+    let mut open: HashMap<ReplyIndex, usize> = HashMap::default();
+    let mut group_of: HashMap<ReplyIndex, usize> = HashMap::default();
     for idx in chain {
         let entry = &session.entries()[idx];
         if let Some(reply) = session.reply_of(idx) {

@@ -4,7 +4,7 @@
 //! turn is the answer), and on its form: code, causes and failures score high, announcements of the next
 //! step score low.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 
 /// A part of a text that is kept or dropped as a whole.
 #[derive(Clone, Debug)]
@@ -28,14 +28,14 @@ enum UnitForm {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WordFrequency {
     texts: usize,
-    seen_in: FxHashMap<u64, u32>,
+    seen_in: HashMap<u64, u32>,
 }
 
 impl WordFrequency {
     /// Adds one text.
     pub(crate) fn add(&mut self, text: &str) {
         self.texts += 1;
-        for word in words(text).collect::<FxHashSet<u64>>() {
+        for word in words(text).collect::<HashSet<u64>>() {
             *self.seen_in.entry(word).or_default() += 1;
         }
     }
@@ -134,7 +134,7 @@ fn score(unit: &TextUnit<'_>, at: usize, units: &[TextUnit<'_>], last: usize, ra
         UnitForm::Item => 1.1,
         UnitForm::Sentence => 1.0,
     };
-    let words: FxHashSet<u64> = words(unit.text).collect();
+    let words: HashSet<u64> = words(unit.text).collect();
     if words.is_empty() {
         return 0.0;
     }

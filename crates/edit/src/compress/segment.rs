@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{AttachmentLine, Lens, System, TaskResult};
 use threadline_entry::{Entry, Json, Kind, key, value};
 use threadline_session::{EntryIndex, InputKind, Session, ToolCall, ToolOutcome};
@@ -216,7 +216,7 @@ impl<'s> SegmentContent<'s> {
         let lines = facts.lines;
         // A failed call is omitted if the same call succeeded later.
         let succeeded = lines.iter().enumerate().filter(|(_, (_, fact))| fact.ok);
-        let last_success: FxHashMap<(&str, &str), usize> =
+        let last_success: HashMap<(&str, &str), usize> =
             succeeded.map(|(at, (_, fact))| ((&*fact.tool, &*fact.subject), at)).collect();
         let is_superseded = |at: usize, fact: &CallFact| {
             let success = last_success.get(&(&*fact.tool, &*fact.subject));
@@ -289,7 +289,7 @@ impl<'s> SegmentContent<'s> {
 pub(crate) struct TodoList {
     pub(crate) items: Vec<TodoItem>,
     /// The places of the items that have an id.
-    places: FxHashMap<String, usize>,
+    places: HashMap<String, usize>,
 }
 
 /// An item of a to-do list.
@@ -359,7 +359,7 @@ fn plural(word: &str, count: usize) -> String {
 #[derive(Default)]
 pub(crate) struct NameCounter {
     pub(crate) counts: Vec<(String, usize)>,
-    places: FxHashMap<String, usize>,
+    places: HashMap<String, usize>,
 }
 
 impl NameCounter {
@@ -379,9 +379,9 @@ impl NameCounter {
 struct FactLines {
     lines: Vec<(String, CallFact)>,
     /// The lines of successful edits, by tool and subject.
-    edits: FxHashMap<(String, String), usize>,
+    edits: HashMap<(String, String), usize>,
     /// The subjects of the last line, if several facts are merged into it.
-    merged: FxHashSet<String>,
+    merged: HashSet<String>,
 }
 
 impl FactLines {

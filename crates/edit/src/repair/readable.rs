@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::key::{self, quoted};
 use threadline_entry::lens::{CompactMetadata, System};
 use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position, value};
@@ -86,7 +86,7 @@ struct ReadableBuilder {
     /// The lines that are not part of the session yet.
     pending: Vec<RepairLine>,
     /// The first of them with each uuid, by position in `pending`.
-    pending_by_uuid: FxHashMap<String, usize>,
+    pending_by_uuid: HashMap<String, usize>,
 }
 
 impl ReadableBuilder {
@@ -97,7 +97,7 @@ impl ReadableBuilder {
     fn new(id: &str, n_lines: usize, repair: Repair) -> Self {
         let mut session = Session::with_id(id);
         session.reserve_exact(n_lines);
-        Self { session, repair, pending: Vec::new(), pending_by_uuid: FxHashMap::default() }
+        Self { session, repair, pending: Vec::new(), pending_by_uuid: HashMap::default() }
     }
 
     /// Returns the line at a position.
@@ -231,12 +231,12 @@ struct LineFixer<'r> {
     /// The uuid of the last line of the main conversation.
     before: Option<String>,
     /// The current replacement of each uuid that was used more than once.
-    renamed: FxHashMap<String, String>,
+    renamed: HashMap<String, String>,
 }
 
 impl<'r> LineFixer<'r> {
     fn new(built: ReadableBuilder, seed: &'r PlanSeed) -> Self {
-        Self { built, seed, time: None, before: None, renamed: FxHashMap::default() }
+        Self { built, seed, time: None, before: None, renamed: HashMap::default() }
     }
 
     /// Adds a line. `later_time` returns the time of the next line that has one.
@@ -373,14 +373,14 @@ fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<EntryIndex>, &'sta
 fn earlier_ancestors(
     session: &Session,
     is_main: impl Fn(EntryIndex) -> bool,
-) -> FxHashMap<EntryIndex, EntryIndex> {
+) -> HashMap<EntryIndex, EntryIndex> {
     let late_parent = |idx| match session.parent(idx) {
         ParentLink::Entry(parent) if parent > idx => Some((idx, parent)),
         _ => None,
     };
     let late: Vec<_> = session.entries().indices().filter_map(late_parent).collect();
     if late.is_empty() {
-        return FxHashMap::default();
+        return HashMap::default();
     }
     let mut search = AncestorSearch::new(session);
     // From the last line to the first, so that lines that are too late for one are too late for the next.
@@ -404,7 +404,7 @@ fn open_compaction(session: &Session) -> Option<EntryIndex> {
 const MAX_RETRY_LINES: usize = 64;
 
 /// The last known line of the conversation below each retry. Very many prompts may skip the same one.
-type RetryEnds = FxHashMap<EntryIndex, EntryIndex>;
+type RetryEnds = HashMap<EntryIndex, EntryIndex>;
 
 /// Returns the end of the reply that a prompt below an API error skips. Prompts must be passed in order.
 fn lost_retry(session: &Session, idx: EntryIndex, ends: &mut RetryEnds) -> Option<EntryIndex> {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::CompactBoundary;
 use threadline_entry::{Entry, Kind, Millis, key, value};
 
@@ -88,7 +88,7 @@ impl NearestAncestors {
 struct ItemsByTime([BTreeSet<(Millis, Reverse<usize>)>; 2]);
 
 impl ItemsByTime {
-    fn without(graph: &ResumeGraph<'_>, seen: &FxHashSet<usize>) -> Self {
+    fn without(graph: &ResumeGraph<'_>, seen: &HashSet<usize>) -> Self {
         let items = |sidechain: bool| {
             let items = graph.kept_items().filter(|item| !seen.contains(item));
             let items = items.filter(|&item| graph.is_sidechain(item) == sidechain);
@@ -203,7 +203,7 @@ impl<'s> ResumeGraph<'s> {
         }
         for item in 0..self.items.len() {
             let mut parent = session.parent_uuid_key(self.items[item].entry_idx);
-            let mut crossed: FxHashSet<UuidKey> = FxHashSet::default();
+            let mut crossed: HashSet<UuidKey> = HashSet::default();
             while let Some(name) = parent
                 && self.by_name[name.idx()].is_none()
                 && let Some(above) = bridges[name.idx()]
@@ -244,7 +244,7 @@ impl<'s> ResumeGraph<'s> {
             self.relink(anchor, &kept);
         }
         let tail = kept.last().copied();
-        let kept: FxHashSet<usize> = kept.into_iter().collect();
+        let kept: HashSet<usize> = kept.into_iter().collect();
         for item in 0..last {
             self.items[item].dropped |= !kept.contains(&item);
         }
@@ -272,7 +272,7 @@ impl<'s> ResumeGraph<'s> {
         }
         let segment = metadata.preserved_segment()?;
         let head = segment.head_uuid().and_then(find)?;
-        let (mut kept, mut seen) = (Vec::new(), FxHashSet::default());
+        let (mut kept, mut seen) = (Vec::new(), HashSet::default());
         let mut at = segment.tail_uuid().and_then(find)?;
         loop {
             if !seen.insert(at) {
@@ -363,7 +363,7 @@ impl<'s> ResumeGraph<'s> {
     /// Returns the leaf if a compaction preserved its tail: of the items without children, the one with the
     /// last message.
     fn last_childless_leaf(&self) -> Option<usize> {
-        let parents: FxHashSet<usize> = self
+        let parents: HashSet<usize> = self
             .kept_items()
             .filter_map(|item| match self.items[item].parent {
                 ItemParent::Item(parent) => Some(parent),
@@ -408,7 +408,7 @@ impl<'s> ResumeGraph<'s> {
     ///
     /// If a parent is missing or closes a cycle, continues with the line that was written just before.
     fn walk(&self, leaf: usize) -> Vec<usize> {
-        let mut seen = FxHashSet::default();
+        let mut seen = HashSet::default();
         let mut walk = Vec::new();
         let mut unseen: Option<ItemsByTime> = None;
         let mut at = Some(leaf);
@@ -440,15 +440,15 @@ impl<'s> ResumeGraph<'s> {
     ///
     /// They are inserted after the last line of the reply on the walk.
     fn recover_missed_lines(&self, walk: &mut Vec<usize>) {
-        let on_walk: FxHashSet<usize> = walk.iter().copied().collect();
-        let mut last_of: FxHashMap<Cow<'s, str>, usize> = FxHashMap::default();
+        let on_walk: HashSet<usize> = walk.iter().copied().collect();
+        let mut last_of: HashMap<Cow<'s, str>, usize> = HashMap::default();
         for (at, &item) in walk.iter().enumerate() {
             if let Some(id) = self.message_id(item) {
                 last_of.insert(id, at);
             }
         }
         // By position on the walk: the reply lines and the results to insert after it.
-        let mut behind: FxHashMap<usize, (Vec<usize>, Vec<usize>)> = FxHashMap::default();
+        let mut behind: HashMap<usize, (Vec<usize>, Vec<usize>)> = HashMap::default();
         let mut nearest = NearestAncestors::default();
         for item in self.kept_items().filter(|item| !on_walk.contains(item)) {
             let place = |id: Option<Cow<'s, str>>| id.and_then(|id| last_of.get(&id).copied());
@@ -488,8 +488,8 @@ impl<'s> ResumeGraph<'s> {
     fn attached_to(
         &self,
         item: usize,
-        on_walk: &FxHashSet<usize>,
-        last_of: &FxHashMap<Cow<'s, str>, usize>,
+        on_walk: &HashSet<usize>,
+        last_of: &HashMap<Cow<'s, str>, usize>,
         nearest: &mut NearestAncestors,
     ) -> Option<usize> {
         if self.entry(item).kind() != Kind::Attachment {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{AttachmentLine, ReadFile, System};
 use threadline_entry::{Entry, Json, JsonKind, Kind, key, value};
 
@@ -174,7 +174,7 @@ impl<'s> DraftMessage<'s> {
 pub(super) struct Drafts<'s> {
     list: Vec<DraftMessage<'s>>,
     /// The last message of each reply.
-    by_id: FxHashMap<Cow<'s, str>, usize>,
+    by_id: HashMap<Cow<'s, str>, usize>,
     /// A message before this one is continued by no reply. The last message may change, and does not count.
     from: usize,
 }
@@ -260,7 +260,7 @@ fn last_model(session: &Session) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the ids of the calls that have a result on a user line.
-fn answered_calls(lines: &[ReplayLine<'_>]) -> FxHashSet<Box<str>> {
+fn answered_calls(lines: &[ReplayLine<'_>]) -> HashSet<Box<str>> {
     let users = lines.iter().filter(|line| line.entry.kind() == Kind::User);
     let results = users.flat_map(|line| &line.blocks).filter(|block| block.is(value::TOOL_RESULT));
     results.filter_map(|block| Some(block.field(key::TOOL_USE_ID)?.into())).collect()
@@ -269,7 +269,7 @@ fn answered_calls(lines: &[ReplayLine<'_>]) -> FxHashSet<Box<str>> {
 /// Returns the unanswered calls of the last reply, if the version keeps them.
 ///
 /// There are none if anything other than results follows that reply.
-fn interrupted_calls(lines: &[ReplayLine<'_>], rules: VersionRules) -> FxHashSet<String> {
+fn interrupted_calls(lines: &[ReplayLine<'_>], rules: VersionRules) -> HashSet<String> {
     let mut spoken = lines
         .iter()
         .rev()
@@ -277,7 +277,7 @@ fn interrupted_calls(lines: &[ReplayLine<'_>], rules: VersionRules) -> FxHashSet
     let Some(last) =
         spoken.next().filter(|line| line.is_reply() && rules.has(ReplayRule::KeepInterruptedCalls))
     else {
-        return FxHashSet::default();
+        return HashSet::default();
     };
     let id = last.reply_id();
     let answered = answered_calls(lines);
@@ -288,7 +288,7 @@ fn interrupted_calls(lines: &[ReplayLine<'_>], rules: VersionRules) -> FxHashSet
 }
 
 /// Removes reply lines with calls of which none was answered, including their text.
-fn drop_unanswered(lines: &mut Vec<ReplayLine<'_>>, interrupted: &FxHashSet<String>) {
+fn drop_unanswered(lines: &mut Vec<ReplayLine<'_>>, interrupted: &HashSet<String>) {
     let answered = answered_calls(lines);
     lines.retain(|line| {
         let mut calls = line.blocks.iter().filter(|block| block.is(value::TOOL_USE)).peekable();
@@ -309,7 +309,7 @@ fn drop_empty_lines(
 ) {
     let replies = lines.iter().filter(|line| line.is_reply());
     let spoken = replies.filter(|line| line.blocks.iter().any(something));
-    let spoken: FxHashSet<String> = spoken.map(|line| line.reply_id().into_owned()).collect();
+    let spoken: HashSet<String> = spoken.map(|line| line.reply_id().into_owned()).collect();
     lines.retain(|line| {
         let silent = line.is_reply() && !line.blocks.is_empty() && line.blocks.iter().all(nothing);
         !silent || spoken.contains(&*line.reply_id())
@@ -394,7 +394,7 @@ const DEFERRED_TASK_TOOLS: &[&str] = &["TaskCreate", "TaskGet", "TaskList", "Tas
 /// Inserts a text after results that refer to tools, stating that these were loaded.
 ///
 /// Results that refer only to tools that the session no longer has get no such text.
-fn add_tool_loaded(drafts: &mut [DraftMessage<'_>], recorded: &FxHashSet<String>, model: Option<&str>) {
+fn add_tool_loaded(drafts: &mut [DraftMessage<'_>], recorded: &HashSet<String>, model: Option<&str>) {
     let has = |tool: &str| {
         DEFERRED_TOOLS.contains(&tool)
             || DEFERRED_TASK_TOOLS.contains(&tool) && !model.is_some_and(reminder::takes_system_messages)
@@ -417,7 +417,7 @@ fn add_tool_loaded(drafts: &mut [DraftMessage<'_>], recorded: &FxHashSet<String>
 
 /// Returns the tools with schemas in `deferred_tools_record` attachments. They are available after a
 /// resume.
-fn recorded_tools(lines: &[ReplayLine<'_>]) -> FxHashSet<String> {
+fn recorded_tools(lines: &[ReplayLine<'_>]) -> HashSet<String> {
     let records = lines.iter().filter_map(|line| line.entry.get(key::ATTACHMENT));
     let records =
         records.filter(|json| json.get(key::TYPE).is_some_and(|kind| kind.is_str("deferred_tools_record")));
@@ -518,7 +518,7 @@ fn push_reply<'s>(drafts: &mut Drafts<'s>, line: ReplayLine<'s>, model: Option<&
 fn drop_empty_replies(drafts: &mut Vec<DraftMessage<'_>>) {
     let replies = drafts.iter().filter(|draft| draft.role == MessageRole::Assistant);
     let spoken = replies.filter(|draft| !draft.content.iter().all(ReplayBlock::is_thinking));
-    let spoken: FxHashSet<String> = spoken.map(|draft| draft.id.clone().into_owned()).collect();
+    let spoken: HashSet<String> = spoken.map(|draft| draft.id.clone().into_owned()).collect();
     drafts.retain(|draft| {
         let silent =
             draft.role == MessageRole::Assistant && draft.content.iter().all(ReplayBlock::is_thinking);
@@ -541,11 +541,11 @@ fn merge_adjacent(drafts: Vec<DraftMessage<'_>>) -> Vec<DraftMessage<'_>> {
 /// Pairs calls and results: each call occurs once and has one result in the next message.
 fn pair_calls<'s>(
     drafts: Vec<DraftMessage<'s>>,
-    interrupted: &FxHashSet<String>,
+    interrupted: &HashSet<String>,
     rules: VersionRules,
 ) -> Vec<DraftMessage<'s>> {
     let mut paired: Vec<DraftMessage<'s>> = Vec::with_capacity(drafts.len());
-    let mut seen: FxHashSet<Rc<str>> = FxHashSet::default();
+    let mut seen: HashSet<Rc<str>> = HashSet::default();
     let mut open: Vec<Rc<str>> = Vec::new();
     for mut draft in drafts {
         match draft.role {
@@ -571,9 +571,9 @@ fn pair_calls<'s>(
 }
 
 /// Removes repeated calls and returns the ids of the remaining ones, which need results.
-fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<Rc<str>>) -> Vec<Rc<str>> {
+fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut HashSet<Rc<str>>) -> Vec<Rc<str>> {
     let had_blocks = !content.is_empty();
-    let answered: FxHashSet<String> =
+    let answered: HashSet<String> =
         content.iter().filter_map(|block| block.field(key::TOOL_USE_ID)).collect();
     let mut open = Vec::new();
     content.retain(|block| match block.field(key::ID) {
@@ -600,11 +600,11 @@ fn drop_repeated_calls(content: &mut Vec<ReplayBlock<'_>>, seen: &mut FxHashSet<
 fn fill_results(
     draft: &mut DraftMessage<'_>,
     mut open: Vec<Rc<str>>,
-    interrupted: &FxHashSet<String>,
+    interrupted: &HashSet<String>,
     rules: VersionRules,
 ) {
     // No id is open twice: a call that was made before is left out.
-    let mut unanswered: FxHashSet<Rc<str>> = open.iter().cloned().collect();
+    let mut unanswered: HashSet<Rc<str>> = open.iter().cloned().collect();
     draft.content.retain(|block| {
         if !block.is(value::TOOL_RESULT) {
             return true;

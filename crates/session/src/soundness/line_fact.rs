@@ -1,9 +1,8 @@
 //! The facts recorded per line, and the checks of single lines.
 
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::num::NonZeroU64;
 
-use rustc_hash::FxHasher;
 use threadline_entry::lens::{Block, Lens, System};
 use threadline_entry::{Entry, Json, Kind, Millis, has_lone_surrogate, key, value};
 
@@ -59,9 +58,7 @@ pub(super) enum RequestRole {
 }
 
 pub(super) fn hash(value: &impl Hash) -> u64 {
-    let mut hasher = FxHasher::default();
-    value.hash(&mut hasher);
-    hasher.finish()
+    threadline_entry::hash_of(value)
 }
 
 impl LineFact {

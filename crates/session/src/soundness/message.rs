@@ -111,8 +111,8 @@ struct MessageSection {
     last: Option<RequestRole>,
     reply: Option<u64>,
     /// Calls of the last reply that wait for their results, and how often each was made.
-    open_calls: rustc_hash::FxHashMap<u64, usize>,
-    calls: rustc_hash::FxHashSet<u64>,
+    open_calls: foldhash::HashMap<u64, usize>,
+    calls: foldhash::HashSet<u64>,
     /// Whether the current user message contains text.
     has_text: bool,
     size: u64,

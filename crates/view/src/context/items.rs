@@ -1,6 +1,6 @@
 //! The items that each model call added to the window, with the lengths of their texts.
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Json, JsonKind, Kind, Millis, key, value};
 use threadline_session::{CallIndex, EntryIndex, InputKind, ReplyIndex, Session, SharedStr, ToolCall};
@@ -118,7 +118,7 @@ pub(super) struct RawCalls {
 impl RawCalls {
     pub(super) fn of(session: &Session) -> Self {
         let mut calls: Vec<RawCall> = Vec::new();
-        let mut seen: FxHashSet<ReplyIndex> = FxHashSet::default();
+        let mut seen: HashSet<ReplyIndex> = HashSet::default();
         let (mut pending, mut is_compacted, mut last_at, mut n_unrecorded) = (Vec::new(), false, None, 0);
         for &idx in &session.thread().entries {
             let entry = &session.entries()[idx];

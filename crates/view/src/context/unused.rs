@@ -1,8 +1,6 @@
 //! Tool output of which no line recurs in a later prompt, reply or call.
 
-use std::hash::{Hash, Hasher};
-
-use rustc_hash::{FxHashSet, FxHasher};
+use foldhash::HashSet;
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Json, JsonKind, key, value};
 use threadline_session::{EntryIndex, Session};
@@ -11,9 +9,9 @@ use threadline_session::{EntryIndex, Session};
 const MIN_LINE_CHARS: usize = 8;
 
 /// Returns the line and block of each result of which no line recurs in a later prompt, reply or call.
-pub(super) fn unused_results(session: &Session) -> FxHashSet<(EntryIndex, Option<u32>)> {
-    let mut later: FxHashSet<u64> = FxHashSet::default();
-    let mut unused = FxHashSet::default();
+pub(super) fn unused_results(session: &Session) -> HashSet<(EntryIndex, Option<u32>)> {
+    let mut later: HashSet<u64> = HashSet::default();
+    let mut unused = HashSet::default();
     for &idx in session.thread().entries.iter().rev() {
         let entry = &session.entries()[idx];
         let Some(content) = entry.message().and_then(|message| message.content()) else { continue };
@@ -41,8 +39,8 @@ pub(super) fn unused_results(session: &Session) -> FxHashSet<(EntryIndex, Option
 }
 
 /// Whether a result has lines, and none of them is in the set.
-fn is_unused(block: Block<'_>, later: &FxHashSet<u64>) -> bool {
-    let mut lines: FxHashSet<u64> = FxHashSet::default();
+fn is_unused(block: Block<'_>, later: &HashSet<u64>) -> bool {
+    let mut lines: HashSet<u64> = HashSet::default();
     if let Some(content) = block.object().get(key::CONTENT) {
         add_strings(content, &mut lines, 0);
     }
@@ -52,7 +50,7 @@ fn is_unused(block: Block<'_>, later: &FxHashSet<u64>) -> bool {
 /// The depth up to which the strings of an input are compared.
 const MAX_DEPTH: usize = 16;
 
-fn add_strings(json: Json<'_>, lines: &mut FxHashSet<u64>, depth: usize) {
+fn add_strings(json: Json<'_>, lines: &mut HashSet<u64>, depth: usize) {
     match json.kind() {
         JsonKind::String => add_lines(&json.as_str().unwrap_or_default(), lines),
         JsonKind::Array if depth < MAX_DEPTH => {
@@ -66,16 +64,14 @@ fn add_strings(json: Json<'_>, lines: &mut FxHashSet<u64>, depth: usize) {
 }
 
 /// Adds the hashes of the lines of a text, without indentation and the numbers that `Read` adds.
-fn add_lines(text: &str, lines: &mut FxHashSet<u64>) {
+fn add_lines(text: &str, lines: &mut HashSet<u64>) {
     for line in text.lines() {
         let line = line.trim();
         let digits = line.bytes().take_while(u8::is_ascii_digit).count();
         let numbered = line[digits..].strip_prefix(['→', '\t']).filter(|_| digits > 0);
         let line = numbered.unwrap_or(line).trim();
         if line.chars().take(MIN_LINE_CHARS).count() == MIN_LINE_CHARS {
-            let mut hasher = FxHasher::default();
-            line.hash(&mut hasher);
-            lines.insert(hasher.finish());
+            lines.insert(threadline_entry::hash_of(line));
         }
     }
 }

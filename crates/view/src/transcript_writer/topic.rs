@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use threadline_entry::lens::{AgentResult, TaskResult};
 use threadline_session::{AgentIndex, CallIndex, Session, SessionFamily, ToolCall};
 
@@ -17,16 +17,16 @@ const MAX_SHARED_NAME: usize = 256;
 #[derive(Default)]
 pub(super) struct TopicLookup {
     /// The calls of the main session, for `None`, and of each agent.
-    calls: RefCell<FxHashMap<Option<AgentIndex>, CallsById>>,
-    agents: OnceCell<FxHashMap<Box<str>, AgentIndex>>,
+    calls: RefCell<HashMap<Option<AgentIndex>, CallsById>>,
+    agents: OnceCell<HashMap<Box<str>, AgentIndex>>,
 }
 
 /// The names of the tasks and agents of a session, which are read once: a line with a name may be very long.
 struct CallsById {
     /// The tasks with this id, in the order of the calls that created them.
-    tasks: FxHashMap<Box<str>, Vec<CreatedTask>>,
+    tasks: HashMap<Box<str>, Vec<CreatedTask>>,
     /// The description of the first call that started an agent with this id.
-    agents: FxHashMap<Box<str>, Option<Box<str>>>,
+    agents: HashMap<Box<str>, Option<Box<str>>>,
 }
 
 struct CreatedTask {
@@ -36,7 +36,7 @@ struct CreatedTask {
 
 impl CallsById {
     fn of(session: &Session) -> Self {
-        let mut found = Self { tasks: FxHashMap::default(), agents: FxHashMap::default() };
+        let mut found = Self { tasks: HashMap::default(), agents: HashMap::default() };
         for (at, call) in session.tool_calls().enumerated() {
             let data = || session.entries()[call.results.first()?.entry_idx].tool_use_result();
             if call.name == "TaskCreate" {
@@ -105,7 +105,7 @@ fn described(text: &str) -> Option<Box<str>> {
 }
 
 /// Returns the first agent with each id.
-fn agents_by_id(family: &SessionFamily) -> FxHashMap<Box<str>, AgentIndex> {
+fn agents_by_id(family: &SessionFamily) -> HashMap<Box<str>, AgentIndex> {
     // The last pair with an id counts.
     let agents: Vec<_> =
         family.agents.enumerated().map(|(at, agent)| (agent.id.as_str().into(), at)).collect();

@@ -1,6 +1,6 @@
 //! Turns: their totals and their items.
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use threadline_entry::Millis;
 use threadline_session::{EntryIndex, Reply, Session, Thread, Turn};
 use threadline_usage::UsageTotals;
@@ -57,7 +57,7 @@ impl TranscriptWriter<'_> {
         let session = self.session();
         let mut tokens = TurnTokens::default();
         let mut models: Vec<String> = Vec::new();
-        let mut known: FxHashSet<&str> = FxHashSet::default();
+        let mut known: HashSet<&str> = HashSet::default();
         for reply in turn.replies(session).into_iter().map(|reply| &session.replies()[reply]) {
             tokens += used(reply).unwrap_or_default();
             let model = reply.model.as_deref().filter(|model| !model.starts_with('<'));

@@ -1,7 +1,7 @@
 //! JSON of usage: groups of calls, five-hour windows, and records with the reason for counting or rejecting
 //! them.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use threadline_entry::Millis;
@@ -152,7 +152,7 @@ pub fn exact(amount: Money) -> Option<Box<RawValue>> {
 
 impl<'a> GroupObject<'a> {
     /// Converts a group; `inherited` contains the number of calls that each session copied from others.
-    pub fn new(group: &'a CallGroup, by: GroupBy, inherited: &FxHashMap<&str, u64>) -> Self {
+    pub fn new(group: &'a CallGroup, by: GroupBy, inherited: &HashMap<&str, u64>) -> Self {
         let mut object = Self {
             key: KeyObject::from(&group.key),
             figures: FiguresObject::from(&group.totals),

@@ -1,7 +1,7 @@
 //! The figures over time: cost and tokens by model and bin, the calendar, and the prompts by hour.
 
+use foldhash::HashMap;
 use jiff::civil::Date;
-use rustc_hash::FxHashMap;
 use threadline_entry::Millis;
 use threadline_usage::UsageTotals;
 use threadline_view::{BinSize, DayActivity, Overview, UsageBin};
@@ -21,7 +21,7 @@ impl OverviewFacts {
 
     /// Returns the sums of some facts by model, highest cost first.
     fn model_totals(&self, is_kept: impl Fn(&UsageFact) -> bool) -> Vec<(u32, UsageTotals)> {
-        let mut models: FxHashMap<u32, UsageTotals> = FxHashMap::default();
+        let mut models: HashMap<u32, UsageTotals> = HashMap::default();
         for fact in self.usage.iter().filter(|fact| is_kept(fact)) {
             *models.entry(fact.model).or_default() += &fact.totals;
         }
@@ -48,10 +48,10 @@ impl Computation<'_> {
             }
         }
         let models = facts.model_totals(|fact| self.contains(fact.at));
-        let places: FxHashMap<u32, usize> =
+        let places: HashMap<u32, usize> =
             models.iter().enumerate().map(|(place, (model, _))| (*model, place)).collect();
         let mut bins = self.bins();
-        let mut places_in_bins: FxHashMap<(usize, usize), usize> = FxHashMap::default();
+        let mut places_in_bins: HashMap<(usize, usize), usize> = HashMap::default();
         let mut local = LocalTime::new(self.zone);
         for fact in facts.usage.iter().filter(|fact| self.contains(fact.at)) {
             let Some(hour) = local.hour_of(fact.at) else { continue };
