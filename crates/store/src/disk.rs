@@ -90,6 +90,11 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
         HashSet::new()
     }
 
+    /// Whether [`FileSystem::written_elsewhere`] finds every program that has a file open.
+    fn finds_writers(&self) -> bool {
+        false
+    }
+
     /// Whether another process has the file with this metadata open for writing.
     fn is_written_elsewhere(&self, file: &Metadata) -> bool {
         !self.written_elsewhere(std::slice::from_ref(file)).is_empty()
@@ -318,6 +323,10 @@ impl FileSystem for RealFileSystem {
                 ready => return Ok(ready),
             }
         }
+    }
+
+    fn finds_writers(&self) -> bool {
+        cfg!(target_os = "linux")
     }
 
     #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
 //! Summaries of turns: prompts, tool calls and answers.
 
 use std::borrow::Cow;
+use std::mem;
 
 use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{AttachmentLine, Lens, System, TaskResult};
@@ -274,8 +275,8 @@ impl<'s> SegmentContent<'s> {
                 "TaskUpdate" => {
                     let place = text(input, "taskId").and_then(|id| todos.places.get(&id).copied());
                     if let Some(todo) = place.and_then(|place| todos.items.get_mut(place)) {
-                        todo.status = text(input, "status").unwrap_or_else(|| todo.status.clone());
-                        todo.subject = text(input, "subject").unwrap_or_else(|| todo.subject.clone());
+                        todo.status = text(input, "status").unwrap_or(mem::take(&mut todo.status));
+                        todo.subject = text(input, "subject").unwrap_or(mem::take(&mut todo.subject));
                     }
                 }
                 _ => {}

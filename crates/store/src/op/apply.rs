@@ -195,7 +195,7 @@ impl Operations {
                 {
                     return Err(changed(file.current_path(to), "another program has changed it"));
                 }
-                Status::AlreadyThere => {}
+                Status::AlreadyThere => executor.add_late_backup_lines(i, file, to)?,
                 Status::Ready => {
                     executor.change(i, file, to, is_first)?;
                     files += 1;
@@ -251,9 +251,7 @@ impl Operations {
             return Err(OpError::Changed { files: skipped });
         }
         executor.set_times(receipt, Version::Before)?;
-        if !executor.open_backups()?.is_empty() || executor.has_foreign_file()? {
-            // The folder of the receipt contains bytes that other programs wrote, or a file that they still
-            // write to.
+        if executor.has_foreign_bytes(receipt)? {
             executor.clear_staged(receipt, true)?;
             self.remove_created_folders(receipt);
             self.set_state(receipt, OperationState::Undone)?;

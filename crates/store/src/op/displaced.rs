@@ -251,18 +251,10 @@ impl Executor<'_> {
             }
         }
         let backup = self.backup_path(i, file, displaced.slot);
-        if let (Slot::Version(version), Some(successor)) = (displaced.slot, &displaced.successor)
-            && file.grows
-            && file.action != FileAction::Append
-            && self.fs.metadata(&backup)?.is_some()
-            && self.fs.metadata(successor)?.is_some()
-        {
-            // The previous backup of this version is replaced; a program may have written to it.
-            let base = version_file(file, version).map_or(0, |version| version.length());
-            let successor_base = version_file(file, version.opposite()).map_or(0, |version| version.length());
-            self.append_missing_lines(&backup, base, successor, successor_base)?;
+        if let Some(previous) = self.fs.metadata(&backup)? {
+            // A program that has the backup open may still write to it.
+            self.keep_late_bytes(displaced, file, &backup, open.contains(&FileId::of(&previous)))?;
         }
-        self.keep_open_backup(&backup, open)?;
         self.move_into_folder(&displaced.path, &backup)?;
         if file.action == FileAction::Remove
             && displaced.slot == Slot::Version(Version::Before)
@@ -271,6 +263,63 @@ impl Executor<'_> {
             file.set_before(digest);
         }
         Ok(None)
+    }
+
+    /// Keeps what another program wrote to the backup that is about to be replaced by a displaced file: its
+    /// lines are appended to the successor of that file, or to the file itself; other bytes stay in a file with
+    /// another name, and so does a backup that is still open.
+    fn keep_late_bytes(
+        &mut self,
+        displaced: &Displaced,
+        file: &ReceiptFile,
+        backup: &Path,
+        is_open: bool,
+    ) -> Result<(), OpError> {
+        if let Slot::Version(version) = displaced.slot
+            && file.action != FileAction::Append
+        {
+            let kept = version_file(file, version);
+            let base = kept.as_ref().map_or(0, VersionFile::length);
+            let successor_base = version_file(file, version.opposite()).map_or(0, |kept| kept.length());
+            match &displaced.successor {
+                _ if !file.grows => {
+                    let digest = kept.and_then(|kept| kept.digest);
+                    if !is_open && digest.is_some() && FileDigest::read(backup)? != digest {
+                        return self.keep_foreign_file(displaced.i, backup);
+                    }
+                }
+                Some(successor) if self.fs.metadata(successor)?.is_some() => {
+                    self.append_missing_lines(backup, base, successor, successor_base)?;
+                }
+                _ => {
+                    self.append_missing_lines(backup, base, &displaced.path, base)?;
+                }
+            }
+        }
+        if is_open {
+            self.fs.rename_new(backup, &self.free_name(backup)?)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the lines that another program wrote to the backup of a removed log after it was restored.
+    pub(super) fn add_late_backup_lines(
+        &mut self,
+        i: usize,
+        file: &ReceiptFile,
+        to: Version,
+    ) -> Result<(), OpError> {
+        if file.action != FileAction::Remove || !file.grows || to == Version::After {
+            return Ok(());
+        }
+        let backup = self.backup_path(i, file, Slot::Version(to));
+        if let Some(before) = version_file(file, to)
+            && self.fs.metadata(&backup)?.is_some()
+            && self.fs.metadata(before.path)?.is_some()
+        {
+            self.append_missing_lines(&backup, before.length(), before.path, before.length())?;
+        }
+        Ok(())
     }
 
     /// Returns which of the files at `paths` another program has open, and may still write to.
@@ -297,17 +346,6 @@ impl Executor<'_> {
         Ok(paths)
     }
 
-    /// Gives a backup that is about to be replaced another name, if it is one of those that another program
-    /// has open and may still write to.
-    fn keep_open_backup(&self, backup: &Path, open: &HashSet<FileId>) -> Result<(), OpError> {
-        match self.fs.metadata(backup)? {
-            Some(file) if open.contains(&FileId::of(&file)) => {
-                Ok(self.fs.rename_new(backup, &self.free_name(backup)?)?)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Returns the path with the first number behind it that no file has.
     fn free_name(&self, path: &Path) -> io::Result<PathBuf> {
         let mut n = 1;
@@ -327,8 +365,34 @@ impl Executor<'_> {
         self.move_into_folder(path, &self.free_name(&self.folder.join(format!("{i}{FOREIGN}")))?)
     }
 
+    /// Whether the operation's folder contains bytes that other programs wrote, or a file that they may still
+    /// write to, once every file has its version before the operation again.
+    pub(super) fn has_foreign_bytes(&mut self, receipt: &Receipt) -> Result<bool, OpError> {
+        if !self.open_backups()?.is_empty() || self.has_foreign_file()? {
+            return Ok(true);
+        }
+        for (i, file) in receipt.files.iter().enumerate() {
+            let Some(before) = version_file(file, Version::Before) else { continue };
+            let backup = self.backup_path(i, file, Slot::Version(Version::Before));
+            if self.fs.metadata(&backup)?.is_none() {
+                continue;
+            }
+            if !self.fs.finds_writers() {
+                return Ok(true);
+            }
+            // No program writes to it any more.
+            if FileDigest::read(&backup)? != before.digest {
+                if !file.grows {
+                    return Ok(true);
+                }
+                self.append_missing_lines(&backup, before.length(), before.path, before.length())?;
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether the operation's folder contains a file that other programs have written to.
-    pub(super) fn has_foreign_file(&self) -> Result<bool, OpError> {
+    fn has_foreign_file(&self) -> Result<bool, OpError> {
         for entry in fs_err::read_dir(&self.folder)? {
             if entry?.file_name().to_string_lossy().contains(FOREIGN) {
                 return Ok(true);

@@ -5,7 +5,7 @@
 mod disk;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Cursor;
+use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -705,6 +705,52 @@ fn a_line_that_is_written_in_two_parts_stays_whole() {
                     run(changes, phase, Conditions { writer, ..NOTHING });
                 }
             }
+        }
+    }
+}
+
+/// A program keeps the log open and writes on, from any call, while a late part of the operation fails.
+#[test]
+fn a_roll_back_keeps_what_is_written_to_an_open_log() {
+    let removed = const { &[log("p/s.jsonl", Some(LOG), After::Gone)] };
+    let replaced = const { &[log("p/s.jsonl", Some(LOG), After::Content(OTHER))] };
+    for changes in [removed, replaced] {
+        let (calls, writing_calls) = count(changes, Phase::Do, NOTHING);
+        for at in writing_calls.saturating_sub(6)..=writing_calls {
+            for from in 0..calls {
+                let writer = Some((Writing::Holding, from, 40));
+                let conditions = Conditions { fault: Some((at, Fault::Error(EIO))), writer, ..NOTHING };
+                run(changes, Phase::Do, conditions);
+            }
+        }
+    }
+}
+
+/// A program writes to the backup of an undone operation and ends; then the backup is replaced by a redo.
+#[test]
+fn a_redo_keeps_what_was_written_to_a_backup() {
+    for change in [
+        log("p/s.jsonl", Some(LOG), After::Gone),
+        log("p/s.jsonl", Some(LOG), After::Content(OTHER)),
+        log("p/s.jsonl", Some(LOG), After::Moved("q/s.jsonl", OTHER)),
+        plain("p/x.json", Some("{}"), After::Gone),
+        plain("p/x.json", Some("{}"), After::Content("{1}")),
+    ] {
+        let mut world = World::new(vec![change].leak());
+        let mut options = std::fs::OpenOptions::new();
+        let mut open_file = options.append(true).open(world.at(change.path)).unwrap();
+        world.perform(Phase::Do, NOTHING).unwrap();
+        world.perform(Phase::Undo, NOTHING).unwrap();
+        let line = "{\"by\":\"another program\"}\n".to_owned();
+        open_file.write_all(line.as_bytes()).unwrap();
+        drop(open_file);
+        world.written.push(line);
+        for phase in [Phase::Redo, Phase::Undo, Phase::Redo, Phase::Undo] {
+            world.perform(phase, NOTHING).unwrap();
+            world.check_nothing_lost();
+        }
+        if change.kind == FileKind::Log {
+            world.check(Version::Before);
         }
     }
 }

@@ -83,6 +83,8 @@ impl Executor<'_> {
             Status::Blocked("its backup is gone".to_owned())
         };
         let gone = || Status::Blocked("it is gone".to_owned());
+        // A program may have written to the backup since the file was restored from it.
+        let recorded = |version| version_file(file, version).and_then(|recorded| recorded.digest);
         // A file at a path where the operation has not installed anything yet belongs to another program.
         let is_new = to == Version::After && self.is_unfinished;
         Ok(match (current, wanted) {
@@ -122,20 +124,23 @@ impl Executor<'_> {
                     (ContentMatch::Absent, ContentMatch::Other(_)) => gone(),
                 }
             }
-            (None, Some(wanted)) => match self.match_file(wanted.path, &[(to, wanted.digest)], file.grows)? {
-                ContentMatch::Absent => ready,
-                _ if is_staged && is_new => Status::Blocked("there is a file of that name".to_owned()),
-                ContentMatch::Version(..) => Status::AlreadyThere,
-                ContentMatch::Other(_) if self.absorbs_recreated_log(file, to) => ready,
-                ContentMatch::Other(what) => Status::Blocked(what),
-            },
+            (None, Some(wanted)) => {
+                match self.match_file(wanted.path, &[(to, wanted.digest), (to, recorded(to))], file.grows)? {
+                    ContentMatch::Absent => ready,
+                    _ if is_staged && is_new => Status::Blocked("there is a file of that name".to_owned()),
+                    ContentMatch::Version(..) => Status::AlreadyThere,
+                    ContentMatch::Other(_) if self.absorbs_recreated_log(file, to) => ready,
+                    ContentMatch::Other(what) => Status::Blocked(what),
+                }
+            }
             (Some(current), None) if is_first => match self.fs.metadata(current.path)? {
                 None => gone(),
                 Some(metadata) if metadata.is_file() => Status::Ready,
                 Some(_) => Status::Blocked("it is not a regular file".to_owned()),
             },
             (Some(current), None) => {
-                match self.match_file(current.path, &[(from, current.digest)], file.grows)? {
+                let versions = [(from, current.digest), (from, recorded(from))];
+                match self.match_file(current.path, &versions, file.grows)? {
                     ContentMatch::Absent => Status::AlreadyThere,
                     ContentMatch::Version(_, 0) => Status::Ready,
                     ContentMatch::Version(_, n) => Status::Blocked(format!("{n} bytes were added")),

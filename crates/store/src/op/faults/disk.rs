@@ -334,6 +334,11 @@ impl FileSystem for FaultyDisk {
         is_ready()
     }
 
+    fn finds_writers(&self) -> bool {
+        // A program that keeps the file open is not found, as on systems without a list of open files.
+        !self.plan().writer.as_ref().is_some_and(|writer| writer.writing == Writing::Holding)
+    }
+
     fn written_elsewhere(&self, files: &[std::fs::Metadata]) -> HashSet<FileId> {
         let mut plan = self.plan();
         plan.process_scans += usize::from(!files.is_empty());
