@@ -184,8 +184,14 @@ impl LineBatch {
         if !is_valid {
             findings.push(not_utf8_finding(line.at));
         }
-        let mut record =
-            LineRecord::parse(text, range.clone(), line.ending, line.at, &mut self.fields, &mut findings);
+        let has_no_object = is_valid && self.n_empty > MAX_EMPTY_LINES && !text[range.clone()].contains('{');
+        let mut record = if has_no_object {
+            // It shares the entry and the finding of the lines before it, so its error is not needed.
+            let kind = if is_blank(&text[range.clone()]) { Kind::Blank } else { Kind::Bad };
+            LineRecord { kind, ..LineRecord::new(range.clone(), line.ending, line.at) }
+        } else {
+            LineRecord::parse(text, range.clone(), line.ending, line.at, &mut self.fields, &mut findings)
+        };
         let is_short_in_run = self.n_empty > MAX_EMPTY_LINES && record.is_short();
         if record.kind == Kind::Bad && is_valid && !is_short_in_run {
             let pieces = split_concatenated(&text.as_bytes()[range]);
@@ -730,6 +736,22 @@ impl LineRecord {
         true
     }
 
+    /// Creates the record of the line at `range` of its text.
+    fn new(range: Range<usize>, ending: Ending, at: Position) -> Self {
+        Self {
+            kind: Kind::Bad,
+            // Texts with several lines are shorter than 4 GiB.
+            start: range.start as u32,
+            end: u32::try_from(range.end).unwrap_or(u32::MAX),
+            index: None,
+            // A log with as many lines would not fit into memory.
+            line_no: u32::try_from(at.line_no).unwrap_or(u32::MAX),
+            offset_low: at.byte_offset as u32,
+            offset_high: (at.byte_offset >> 32) as u16,
+            flags: LineFlags(if ending == Ending::Newline { LineFlags::NEWLINE } else { 0 }),
+        }
+    }
+
     /// Parses the line at `range` of `text`. Appends its index to `fields`, and anything unusual about its
     /// text to `findings`.
     fn parse(
@@ -740,18 +762,7 @@ impl LineRecord {
         fields: &mut Vec<FieldOffsets>,
         findings: &mut Vec<Finding>,
     ) -> Self {
-        let mut record = Self {
-            // Texts with several lines are shorter than 4 GiB.
-            start: range.start as u32,
-            end: u32::try_from(range.end).unwrap_or(u32::MAX),
-            index: None,
-            // A log with as many lines would not fit into memory.
-            line_no: u32::try_from(at.line_no).unwrap_or(u32::MAX),
-            offset_low: at.byte_offset as u32,
-            offset_high: (at.byte_offset >> 32) as u16,
-            kind: Kind::Bad,
-            flags: LineFlags(if ending == Ending::Newline { LineFlags::NEWLINE } else { 0 }),
-        };
+        let mut record = Self::new(range.clone(), ending, at);
         record.analyze(&text[range], at, fields, findings);
         record
     }
@@ -826,6 +837,12 @@ impl LineRecord {
             end => &source[self.start as usize..end as usize],
         }
     }
+}
+
+/// Returns whether a line contains nothing but white space.
+fn is_blank(line: &str) -> bool {
+    let line = line.trim_start_matches('\u{feff}').as_bytes();
+    json::skip_white(line, 0) == line.len()
 }
 
 /// Builds the finding for a line that is not an object, with the most specific message available.
