@@ -69,7 +69,11 @@ impl<R: Read> ChunkReader<R> {
         }
         // Entries keep their chunk in memory, and a session may have thousands of short logs or very long
         // lines.
-        if bytes.capacity() - bytes.len() > bytes.len() / 8 {
+        if bytes.len() <= CHUNK_SIZE / 8 {
+            // The rest of a large block that is made small is rarely used again.
+            let short = bytes.to_vec();
+            self.spare.push(std::mem::replace(&mut bytes, short));
+        } else if bytes.capacity() - bytes.len() > bytes.len() / 8 {
             bytes.shrink_to_fit();
         }
         let at = self.at;

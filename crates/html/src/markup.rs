@@ -63,6 +63,17 @@ impl Markup {
         self
     }
 
+    /// Adds other markup. Long markup is not copied: it takes over what precedes it.
+    pub(crate) fn append(&mut self, mut other: Self) -> &mut Self {
+        if other.len() <= self.len().max(LONG_TEXT) {
+            return self.add(&other);
+        }
+        other.0.stored.reserve_exact(self.len() + SPACE_AFTER_LONG_TEXT);
+        other.insert(0, self);
+        *self = other;
+        self
+    }
+
     /// Adds text as a JSON string that is safe inside a `script` element.
     pub fn json(&mut self, text: &str) -> &mut Self {
         let out = &mut self.0.stored;

@@ -233,7 +233,7 @@ impl<'a> PageBuilder<'a> {
             part.write_to(to)?;
         }
         let mut behind = Markup::new();
-        render_detached_agents(&mut self.context, &mut behind, &end.agents);
+        render_detached_agents(&mut self.context, &mut behind, &end.agents, |out| write_if_large(out, to))?;
         let has_branches = render_branches(&mut self.context, &mut behind, (branches, header.span), to)?;
         behind.lit("</main>\n");
         self.rail(&mut behind, has_branches);
@@ -341,17 +341,24 @@ fn write_if_large(out: &mut Markup, to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds the sub-agents that no call started.
-pub(crate) fn render_detached_agents(cx: &mut RenderContext<'_>, out: &mut Markup, agents: &[AgentView]) {
+/// Adds the sub-agents that no call started. Calls `flush` after each of them.
+pub(crate) fn render_detached_agents<E>(
+    cx: &mut RenderContext<'_>,
+    out: &mut Markup,
+    agents: &[AgentView],
+    mut flush: impl FnMut(&mut Markup) -> Result<(), E>,
+) -> Result<(), E> {
     if agents.is_empty() {
-        return;
+        return Ok(());
     }
     out.lit("<section class=\"branches\" aria-label=\"Detached sub-agents\"><h2>Detached sub-agents</h2>");
     out.lit("<p class=\"note\">sub-agents without a starting call</p>");
     for agent in agents {
         card::render_subagent(cx, out, agent, "");
+        flush(out)?;
     }
     out.lit("</section>\n");
+    Ok(())
 }
 
 /// Renders the abandoned branches of a conversation with this span, except those without turns, and returns

@@ -143,7 +143,7 @@ impl<'a> RenderContext<'a> {
                 out.lit("</summary></details>");
             }
             _ => {
-                out.lit("><summary>").add(summary).lit("</summary>").add(&body).lit("</details>");
+                out.lit("><summary>").add(summary).lit("</summary>").append(body).lit("</details>");
             }
         }
     }

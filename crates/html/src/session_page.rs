@@ -5,6 +5,7 @@
 //! `page.js` fetches those when they come near the viewport, and `live.js` when the session grows. Without
 //! a script, each placeholder is a link to a page that begins there.
 
+use std::convert::Infallible;
 use threadline_view::{FileChange, Hunk, Layout, OutlineLine, OutlinePart, PagePart, TurnView, humanize};
 
 use crate::lists::href;
@@ -246,11 +247,8 @@ pub fn header_and_footer(served: &SessionPage<'_>) -> (Markup, Markup) {
 /// Renders the markup after the conversation.
 fn footer(served: &SessionPage<'_>) -> Markup {
     let mut out = Markup::new();
-    render_detached_agents(
-        &mut RenderContext::new(served.options, None),
-        &mut out,
-        &served.layout.unattached_agents,
-    );
+    let (mut cx, agents) = (RenderContext::new(served.options, None), &served.layout.unattached_agents);
+    let Ok(()) = render_detached_agents(&mut cx, &mut out, agents, |_| Ok::<(), Infallible>(()));
     out
 }
 

@@ -1,5 +1,7 @@
 //! Spending: the cost of a session's calls, by line.
 
+use std::sync::Arc;
+
 use threadline_session::{Agent, AgentIndex, Session, SessionFamily};
 use threadline_usage::{
     CallLedger, LogSource, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan, UsageTotals,
@@ -12,7 +14,7 @@ use threadline_usage::{
 #[derive(Clone, Debug, Default)]
 pub struct Spending {
     /// Sorted by log index (0 for the session itself, then the agents in order) and line number.
-    lines: Vec<((u32, u32), UsageTotals)>,
+    lines: Vec<((u32, u32), Arc<UsageTotals>)>,
     total: UsageTotals,
     inherited: Option<InheritedCalls>,
 }
@@ -85,13 +87,13 @@ impl Spending {
         let mut spending = Self::default();
         for (log, line_no, totals) in calls.located_totals(book) {
             spending.total += &totals;
-            spending.lines.push((key(log, line_no), totals));
+            spending.lines.push((key(log, line_no), Arc::new(totals)));
         }
         spending.lines.sort_by_key(|(key, _)| *key);
         spending.lines.dedup_by(|later, first| {
             let is_same = later.0 == first.0;
             if is_same {
-                first.1 += &later.1;
+                *Arc::make_mut(&mut first.1) += &later.1;
             }
             is_same
         });
@@ -110,7 +112,7 @@ impl Spending {
     }
 
     /// Returns the cost of the calls that begin on a line of a log.
-    pub(crate) fn at(&self, log: usize, line_no: u64) -> Option<&UsageTotals> {
+    pub(crate) fn at(&self, log: usize, line_no: u64) -> Option<&Arc<UsageTotals>> {
         let found = self.lines.binary_search_by_key(&key(log, line_no), |(key, _)| *key);
         found.ok().map(|at| &self.lines[at].1)
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::{AddAssign, Deref, Range};
+use std::sync::Arc;
 
 use threadline_entry::lens::{Usage, UsageTokens};
 use threadline_entry::{AgentKind, Entry, Millis};
@@ -166,7 +167,7 @@ pub struct TranscriptItem {
     /// The timestamp of that line.
     pub at: Option<Millis>,
     /// The cost of the calls that begin on this line; set on the first item of a line only.
-    pub spent: Option<Box<UsageTotals>>,
+    pub spent: Option<Arc<UsageTotals>>,
     /// The content.
     pub body: ItemBody,
 }

@@ -9,6 +9,7 @@ mod turn;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
@@ -144,7 +145,7 @@ impl<'f> TranscriptWriter<'f> {
     }
 
     /// Returns the cost of the calls that begin on this line.
-    fn cost_on(&self, entry: &Entry) -> Option<&'f UsageTotals> {
+    fn cost_on(&self, entry: &Entry) -> Option<&'f Arc<UsageTotals>> {
         let spending = self.builder.spending.filter(|_| entry.kind() == Kind::Assistant)?;
         spending.at(self.log, entry.at().line_no)
     }
@@ -213,7 +214,7 @@ impl<'f> TranscriptWriter<'f> {
         let contents = self.contents_from(entry_idx, first_block);
         let mut items: Vec<TranscriptItem> = contents.into_iter().map(item).collect();
         if let Some(item) = items.first_mut().filter(|_| first_block == 0) {
-            item.spent = self.cost_on(entry).map(|spent| Box::new(spent.clone()));
+            item.spent = self.cost_on(entry).cloned();
         }
         items
     }
