@@ -515,9 +515,12 @@ impl Session {
         Some(&self.calls[call]).filter(|call| *call.id == *id)
     }
 
-    /// Returns the results that answer no call in the log, grouped by call id, in no particular order.
+    /// Returns the results that answer no call in the log, grouped by call id, in the order of the first of each.
     pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[ResultPosition])> {
-        self.orphan_results_by_id.iter().map(|(id, results)| (&**id, &**results))
+        let results = self.orphan_results_by_id.iter().map(|(id, results)| (&**id, &**results));
+        let mut results: Vec<(&str, &[ResultPosition])> = results.collect();
+        results.sort_unstable_by_key(|(_, positions)| positions.first().copied());
+        results.into_iter()
     }
 
     /// Returns the first entry in the tree with this uuid.
