@@ -87,8 +87,8 @@ const MAX_CLEAN_STRINGS: usize = 1 << 12;
 const MIN_LONG_STRING: usize = 256;
 const MAX_LONG_STRINGS: usize = 8;
 
-/// The longest command, and the longest id of a call, that are examined, and the maximum number of calls that
-/// wait for their results.
+/// The longest command, and the longest id of a call, that are examined, and the maximum number of calls without
+/// a result that are kept.
 const MAX_COMMAND: usize = 1 << 10;
 const MAX_CALL_ID: usize = 64;
 const MAX_PRINTERS: usize = 64;

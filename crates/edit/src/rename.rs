@@ -38,8 +38,8 @@ const SKIPPED_FIELDS: &[&str] = &[key::MESSAGE, key::TOOL_USE_RESULT, key::UUID,
 /// The length of a uuid. No id is longer.
 const UUID_LENGTH: usize = 36;
 
-/// The maximum number of references by shorter ids in the lists of a line. They may be as short as a byte, and
-/// a new id has the length of a uuid. Further ones stay as they are.
+/// The maximum number of references by shorter ids in the lists of a line. They may be as short as a byte,
+/// and a new id has the length of a uuid. Further ones stay as they are.
 const MAX_SHORT_ITEMS: usize = 1000;
 
 impl IdRenamer {

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use foldhash::fast::RandomState;
 
 /// Returns a hash with a key that differs in each process, so that no log can contain values that were
-/// computed to have equal hashes. Hash tables use [`RandomState`] for the same reason.
+/// computed to have equal hashes. Hash tables use [`RandomState`] for the same reason. The hash means nothing
+/// to another process, so it must not be stored.
 pub fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::default);
     KEY.hash_one(value)

@@ -253,7 +253,7 @@ fn begins_line(bytes: &[u8], start: usize) -> bool {
     start == indent || before.iter().rev().nth(indent) == Some(&b'\n')
 }
 
-/// Returns whether the cell of a table contains nothing before a name but a few words: `| Admin password | … |`.
+/// Returns whether the cell of a table contains nothing before a name but a few words: `| Admin password |`.
 /// The first cell of a line needs no mark before it.
 fn begins_cell(text: &str, start: usize) -> bool {
     const REACH: usize = 48;
@@ -674,8 +674,8 @@ impl SecretName {
             let mixed =
                 has(u8::is_ascii_alphabetic) && (has(u8::is_ascii_digit) || has(u8::is_ascii_punctuation));
             let is_code = is_code(value) && !heuristics::is_varied(value);
-            // Words joined by hyphens are names in code, but passwords in an `.env` file, and in quotes or alone
-            // on a line with a number among them.
+            // Words joined by hyphens are names in code, but passwords in an `.env` file, and with a number
+            // among them in quotes or alone on a line.
             let is_stated = is_quoted || is_line;
             let is_phrase = is_phrase(value, self.is_env) && (self.is_env || is_stated);
             let strong = has(u8::is_ascii_digit)

@@ -1,7 +1,7 @@
 //! Secrets that are recognized by more than a prefix: private keys, passwords in URLs, headers and commands.
 //!
-//! The file is long because it is a table of many small rules. The modules contain the functions of those that
-//! a pattern cannot express.
+//! The file is long because it is a table of many small rules. The modules contain the functions of the rules
+//! that a pattern cannot express.
 
 mod key;
 mod login;

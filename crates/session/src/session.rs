@@ -515,7 +515,8 @@ impl Session {
         Some(&self.calls[call]).filter(|call| *call.id == *id)
     }
 
-    /// Returns the results that answer no call in the log, grouped by call id, in the order of the first of each.
+    /// Returns the results that answer no call in the log, grouped by call id, in the order of the first result
+    /// of each.
     pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[ResultPosition])> {
         let results = self.orphan_results_by_id.iter().map(|(id, results)| (&**id, &**results));
         let mut results: Vec<(&str, &[ResultPosition])> = results.collect();

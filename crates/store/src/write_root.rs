@@ -188,8 +188,8 @@ impl WriteRoot {
     }
 }
 
-/// Checks that no folder of a path is a symbolic link. Of folders that do not exist, the first one that exists
-/// is checked.
+/// Checks that no folder of a path is a symbolic link. If the folder does not exist, its nearest parent that
+/// exists is checked.
 ///
 /// # Errors
 ///

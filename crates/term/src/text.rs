@@ -131,8 +131,8 @@ impl TermText {
         }
     }
 
-    /// Highlights the byte ranges that `find` returns for the number of each line, from 0, and its text without
-    /// styles.
+    /// Highlights the byte ranges that `find` returns for the number of each line, from 0, and its text
+    /// without styles.
     #[must_use]
     pub fn highlighted(&self, find: &mut dyn FnMut(usize, &str) -> Vec<Range<usize>>) -> Self {
         const START: &str = "\u{1b}[7m";

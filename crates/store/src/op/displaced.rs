@@ -266,8 +266,8 @@ impl Executor<'_> {
     }
 
     /// Keeps what another program wrote to the backup that is about to be replaced by a displaced file: its
-    /// lines are appended to the successor of that file, or to the file itself; other bytes stay in a file with
-    /// another name, and so does a backup that is still open.
+    /// lines are appended to the successor of that file, or to the file itself. Other bytes stay in a file
+    /// with another name, and so does a backup that is still open.
     fn keep_late_bytes(
         &mut self,
         displaced: &Displaced,
