@@ -228,13 +228,13 @@ impl App {
     }
 
     /// Refuses an operation with a file in a folder that has become a link out of the homes, or of restored
-    /// files, any link: their receipts contain paths without links.
+    /// files, any link. Older receipts of restored files may contain paths through links.
     fn check_links(&self, receipt: &Receipt) -> Result<(), OperationError> {
         let moved = receipt.files.iter().filter(|file| file.action == FileAction::Move);
         let targets = moved.filter_map(|file| file.target.as_ref());
         let mut paths = receipt.files.iter().map(|file| &file.path).chain(targets);
         let checked = paths.try_for_each(|path| match receipt.operation {
-            Operation::Restore => check_unlinked(path),
+            Operation::Restore if receipt.has_unlinked_paths() => check_unlinked(path),
             _ => self.store().check_write(path),
         });
         // Other permissions would not help, so the error is of no kind that gets a hint about them.

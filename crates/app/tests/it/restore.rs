@@ -310,3 +310,28 @@ fn an_undo_and_a_redo_of_a_restore_do_not_write_through_a_link() {
     world.app.redo_operation("last", false).unwrap();
     assert_eq!(fs::read(dir.join("sub/b.txt")).unwrap(), b"new\n");
 }
+
+/// Receipts of earlier versions contain the paths that the person or the log named.
+#[cfg(unix)]
+#[test]
+fn an_older_restore_through_a_link_can_be_undone_and_redone() {
+    let (world, base) = (World::new(), tempfile::tempdir().unwrap());
+    let base = fs::canonicalize(base.path()).unwrap();
+    let (dir, link) = (base.join("p"), base.join("link"));
+    fs::create_dir(&dir).unwrap();
+    std::os::unix::fs::symlink(&dir, &link).unwrap();
+    session(&world, &dir);
+    let plan = plan(&world, RestorePoint::End, &RestoreOptions::default()).unwrap();
+    plan.apply(&world.app, false, &[]).unwrap().unwrap();
+    let receipt = world.app.operations().unwrap().find("last").unwrap();
+    let path = world.app.operations().unwrap().folder(&receipt.id).join("receipt.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let older = text.replace(dir.to_str().unwrap(), link.to_str().unwrap());
+    fs::write(&path, older.replace("\"format\": 3", "\"format\": 2")).unwrap();
+    for _ in 0..2 {
+        world.app.undo_operation("last", false).unwrap();
+        assert!(!dir.join("sub").exists());
+        world.app.redo_operation("last", false).unwrap();
+        assert_eq!(fs::read(dir.join("sub/b.txt")).unwrap(), b"new\n");
+    }
+}

@@ -19,8 +19,12 @@ pub(super) const NEW_FILE: &str = "receipt.new";
 /// The largest number of an operation or an undo: the next one is counted from it.
 const MAX_ORDER: u64 = u64::MAX / 2;
 
-/// The format that receipts are written in. Those of format 1 have no number.
-pub const RECEIPT_FORMAT: u32 = 2;
+/// The format of new receipts. Those of format 1 have no number. From format 3 on, the paths of restored files
+/// lead through no link.
+pub const RECEIPT_FORMAT: u32 = 3;
+
+/// The format that an older receipt has when it is written again.
+const CONVERTED_FORMAT: u32 = 2;
 
 /// The description of an applied operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,14 +188,20 @@ impl Receipt {
         }
     }
 
+    /// Whether the paths of restored files led through no link when the receipt was made.
+    pub fn has_unlinked_paths(&self) -> bool {
+        self.format > CONVERTED_FORMAT
+    }
+
     /// Writes the receipt atomically.
     pub(super) fn write(&self, fs: &dyn FileSystem, folder: &Path) -> Result<(), OpError> {
         let new = folder.join(NEW_FILE);
         if fs.metadata(&new)?.is_some() {
             fs.remove_file(&new)?;
         }
-        let mut text = serde_json::to_vec_pretty(&Self { format: RECEIPT_FORMAT, ..self.clone() })
-            .map_err(io::Error::from)?;
+        let mut text =
+            serde_json::to_vec_pretty(&Self { format: self.format.max(CONVERTED_FORMAT), ..self.clone() })
+                .map_err(io::Error::from)?;
         text.push(b'\n');
         let mut file = fs.create_new(&new, Visibility::Private)?;
         write_all(fs, &mut file, &text)?;
