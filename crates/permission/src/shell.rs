@@ -70,6 +70,7 @@ const EVALUATORS: &[&str] = &[
     "let",
     "coproc",
     "bind",
+    "compgen",
     "complete",
     "compopt",
     "enable",
@@ -78,6 +79,14 @@ const EVALUATORS: &[&str] = &[
     "readarray",
     "unalias",
 ];
+
+/// Builtins that take names of variables. An array index in such a name is evaluated, and an index can contain
+/// commands.
+const NAME_TAKERS: &[&str] = &["getopts", "read", "test", "unset", "wait"];
+
+/// Operators of `[[` with numbers as operands. A name there is evaluated: as the value of the variable, and so
+/// on, and a value such as `a[$(command)]` runs the command.
+const NUMBER_TESTS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 thread_local! {
     /// A parser is reused: to create one costs more than to parse most commands.
@@ -315,6 +324,13 @@ impl<'a> Walk<'a> {
             Some(name) if ["shopt", "setopt", "emulate", "zmodload"].contains(&name.text.as_str()) => {
                 self.unclear(format!("Zsh builtin '{}' can bypass security checks", name.text));
             }
+            Some(name) if name.text == "[[" => self.unclear("Contains a condition as a command"),
+            Some(name) if evaluates_name(&name.text, &part.words[1..]) => {
+                self.unclear(format!("'{}' evaluates an array index", name.text));
+            }
+            Some(name) if name.text == "jobs" && part.words.iter().any(|word| word.text == "-x") => {
+                self.unclear("'jobs -x' runs its arguments");
+            }
             Some(name) if name.text.starts_with('=') => self.unclear("Contains zsh =cmd equals expansion"),
             Some(name)
                 if name.text.is_empty() || name.text.starts_with('-') || name.text.contains(['\n', ' ']) =>
@@ -478,6 +494,11 @@ impl<'a> Walk<'a> {
                 part.words.push(word);
             }
         }
+        // `-i` makes later values expressions, `-n` makes a name stand for another, and an index is evaluated.
+        let is_evaluated = |word: &Word| word.text.contains('[') || is_short_option(&word.text, &['i', 'n']);
+        if part.words.iter().any(is_evaluated) {
+            self.unclear("Contains a declaration that evaluates its arguments");
+        }
         self.script.commands.push(part);
     }
 
@@ -495,12 +516,35 @@ impl<'a> Walk<'a> {
         }
         self.check_expansions(node, depth);
         let name = if text.starts_with("[[") { "[[" } else { "[" };
+        if name == "[[" && !self.compares_only_numbers(text) {
+            self.unclear("Compares something that is not a number as a number: `[[` evaluates names");
+        }
         self.script.commands.push(Part {
             text: text.to_owned(),
             words: vec![Word { text: name.to_owned(), ..Word::default() }],
             is_in_pipeline: place.is_in_pipeline,
             ..Part::default()
         });
+    }
+
+    /// Whether the operands of all numeric comparisons in a condition are numbers as they are written, or
+    /// variables whose value is known to be one.
+    fn compares_only_numbers(&self, text: &str) -> bool {
+        let text = text.replace("\\\n", "");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let is_number = |word: &str| {
+            let word = word.strip_prefix('"').and_then(|word| word.strip_suffix('"')).unwrap_or(word);
+            let known = word.strip_prefix('$').and_then(|name| self.variables.get(name)?.as_deref());
+            let number = known.unwrap_or(word);
+            let digits = number.strip_prefix('-').unwrap_or(number);
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let mut comparisons = words.iter().enumerate().filter(|(_, word)| NUMBER_TESTS.contains(word));
+        comparisons.all(|(i, _)| {
+            let before = i.checked_sub(1).and_then(|i| words.get(i));
+            before.is_some_and(|word| is_number(word.trim_start_matches('(')))
+                && words.get(i + 1).is_some_and(|word| is_number(word.trim_end_matches(')')))
+        })
     }
 
     /// Records expansions of unknown variables below a node.
@@ -745,6 +789,8 @@ fn has_braces(source: &str) -> bool {
             (None, '\'' | '"') => quote = Some(ch),
             (None, '{') if previous != '$' => is_open = true,
             (None, ',') if is_open => return true,
+            // `{name[index]}<file`, which evaluates the index.
+            (None, '[') if is_open => return true,
             (None, '.') if is_open && previous == '.' => return true,
             _ => {}
         }
@@ -753,7 +799,20 @@ fn has_braces(source: &str) -> bool {
     false
 }
 
-/// Whether a variable changes how the shell or a program behaves.
+/// Whether a builtin evaluates an array index in the name of a variable.
+fn evaluates_name(name: &str, arguments: &[Word]) -> bool {
+    let is_taker = NAME_TAKERS.contains(&name)
+        || ["[", "printf"].contains(&name) && arguments.iter().any(|word| word.text.starts_with("-v"));
+    is_taker && arguments.iter().any(|word| word.text.contains('['))
+}
+
+/// Whether a word is an option or a group of them that contains one of these letters.
+fn is_short_option(text: &str, letters: &[char]) -> bool {
+    text.strip_prefix(['-', '+']).is_some_and(|group| !group.starts_with('-') && group.contains(letters))
+}
+
+/// Whether a variable changes how the shell or a program behaves, or whether a value that is assigned to it is
+/// evaluated.
 fn is_special_variable(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "PATH",
@@ -785,6 +844,10 @@ fn is_special_variable(name: &str) -> bool {
         "OPTIND",
         "USER",
         "LOGNAME",
+        "LINENO",
+        "RANDOM",
+        "SECONDS",
+        "SRANDOM",
     ];
     const PREFIXES: &[&str] = &[
         "LD_",

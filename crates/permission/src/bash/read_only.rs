@@ -15,7 +15,7 @@ enum Arguments {
 use Arguments::{Any, Checked, None as NoArguments};
 
 const COMMANDS: &[(&str, Arguments)] = &[
-    ("[", Any),
+    ("[", Checked(has_no_index)),
     ("[[", Any),
     ("arch", NoArguments),
     ("base64", Any),
@@ -96,7 +96,7 @@ const COMMANDS: &[(&str, Arguments)] = &[
     ("strings", Any),
     ("tac", Any),
     ("tail", Any),
-    ("test", Checked(|words| !words.iter().any(|word| word.contains('[')))),
+    ("test", Checked(has_no_index)),
     ("tput", Checked(|words| matches!(words, ["cols" | "lines" | "colors"]))),
     ("tr", Any),
     ("tree", Checked(|words| !has_option(words, &["-o", "--output", "-R"], "oR"))),
@@ -142,6 +142,11 @@ pub(super) fn has_option(words: &[&str], options: &[&str], letters: &str) -> boo
             word.starts_with('-') && !word.starts_with("--") && word.contains(|ch| letters.contains(ch));
         is_long || options.contains(&name) || is_group
     })
+}
+
+/// Whether no operand of a test has an array index, which `-v` evaluates.
+fn has_no_index(words: &[&str]) -> bool {
+    !words.iter().any(|word| word.contains('['))
 }
 
 fn is_date_shown(words: &[&str]) -> bool {
