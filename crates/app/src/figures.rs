@@ -34,7 +34,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 
 /// The start of the first line of the cache file. It must change when the format or the meaning of a figure
 /// does.
-const FORMAT: &str = "threadline figures 4";
+const FORMAT: &str = "threadline figures 5";
 
 /// Options of [`App::count_figures`].
 #[derive(Clone, Debug, Default)]

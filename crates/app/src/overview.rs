@@ -41,7 +41,7 @@ use crate::sync::{into_inner, lock};
 use crate::usage::{LogScanner, ScannerPool, left_out_note, source_of, unreadable};
 
 /// The start of the key of both cache files. It must change when the format or the meaning of a fact does.
-const FORMAT: &str = "threadline overview 1";
+const FORMAT: &str = "threadline overview 2";
 
 /// Options of [`App::overview_facts`].
 #[derive(Clone, Debug, Default)]

@@ -96,6 +96,7 @@ keys! {
     RENDERED = "rendered",
     RENDERED_ROLE = "renderedRole",
     REQUEST_ID = "requestId",
+    REQUEST_SESSION_ID = "requestSessionId",
     SERVER_TOOL_USE = "server_tool_use",
     SESSION_ID = "sessionId",
     SESSION_ID_SNAKE = "session_id",

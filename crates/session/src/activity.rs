@@ -36,10 +36,10 @@ pub struct LogActivity {
     pub prompts: Vec<LineMark>,
     /// The boundaries of compactions.
     pub compactions: Vec<LineMark>,
-    /// The periods between the first and the last line of the conversation, in order.
-    pub periods: Vec<ActivityPeriod>,
-    /// The time of the first line that matters here.
-    pub first_at: Option<Millis>,
+    /// The pauses between the lines of the conversation, in order.
+    pub pauses: Vec<ActivityPause>,
+    /// The latest time of a message.
+    pub last_at: Option<Millis>,
     /// How the conversation ends.
     pub ending: LogEnding,
 }
@@ -76,10 +76,11 @@ pub struct LineMark {
     pub line: u32,
 }
 
-/// A period of a session in which the same happened.
+/// The time between two lines of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ActivityPeriod {
-    /// A hash that identifies the line at its start in all logs that contain it.
+pub struct ActivityPause {
+    /// A hash that identifies the line at its start in all logs that contain it. The time after a line counts
+    /// once, with the session that owns the line.
     pub key: u64,
     /// Its start.
     pub start: Millis,
@@ -89,7 +90,7 @@ pub struct ActivityPeriod {
     pub state: ActivityState,
 }
 
-/// The use of a period.
+/// The use of some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ActivityState {
     /// The model or a tool worked.
@@ -266,7 +267,7 @@ impl ActivityScan {
             return;
         }
         let at = read.timestamp.and_then(|text| parse_timestamp(std::str::from_utf8(text).ok()?));
-        self.out.first_at = self.out.first_at.or(at);
+        self.out.last_at = self.out.last_at.max(at);
         let mark = LineMark { key: line_key(&read, line), at, line: self.n_lines };
         let mut failures = FailureOutcomes::of(line);
         match read.kind {
@@ -408,10 +409,7 @@ impl ActivityScan {
         }
         self.last = Some((mark.key, at));
         let state = if at - start > MAX_PAUSE { ActivityState::Idle } else { state };
-        match self.out.periods.last_mut() {
-            Some(period) if period.state == state && period.end == start => period.end = at,
-            _ => self.out.periods.push(ActivityPeriod { key, start, end: at, state }),
-        }
+        self.out.pauses.push(ActivityPause { key, start, end: at, state });
     }
 
     /// Returns the index of a name.

@@ -60,7 +60,7 @@ mod turn;
 mod uuid_table;
 
 pub use activity::{
-    ActivityPeriod, ActivityScan, ActivityState, CallActivity, LineMark, LogActivity, LogEnding, MAX_PAUSE,
+    ActivityPause, ActivityScan, ActivityState, CallActivity, LineMark, LogActivity, LogEnding, MAX_PAUSE,
 };
 pub use agent::{Agent, EmbeddedAgents, SessionFamily, Spawn};
 pub use check::LineFault;

@@ -63,7 +63,7 @@ pub use id::{SessionId, is_plain_name};
 pub use identity::FileId;
 pub use last_active::{last_active_in, read_last_active};
 pub use listing::Listing;
-pub use live::{LiveEvidence, LiveRule, detect_live, is_recent, session_of_process};
+pub use live::{LiveEvidence, LiveRule, detect_live, session_of_process};
 pub use log_file::{LogFile, SessionLogs, logs_below};
 pub use op::{
     Attempt, ChangedFile, FileAction, FileDigest, FileKind, NewOperation, OpError, Operation, OperationState,

@@ -96,7 +96,7 @@ pub fn detect_live(file: &SessionFile, now: SystemTime) -> Option<LiveEvidence> 
 }
 
 /// Returns whether a log that was modified at this time may be that of a live session.
-pub fn is_recent(modified: SystemTime, now: SystemTime) -> bool {
+fn is_recent(modified: SystemTime, now: SystemTime) -> bool {
     age(modified, now) < LIVE_AGE
 }
 

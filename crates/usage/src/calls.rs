@@ -52,7 +52,7 @@ pub struct ModelCall<'a> {
     pub model: &'a str,
     /// The branch that was checked out; empty if there was none.
     pub branch: &'a str,
-    /// The kind of sub-agent that made the call, if any.
+    /// The kind of sub-agent that made the call, if any. The log of the session may contain its calls, too.
     pub agent: Option<AgentKind>,
     /// The token counts.
     pub tokens: TokenCounts,
@@ -113,6 +113,13 @@ impl ModelCalls {
         found
     }
 
+    /// Returns the ranks of the logs by path. Lines that several logs contain belong to the session of the
+    /// log with the lowest rank: the session that made the request, if the copies name it, or else the one
+    /// that started first.
+    pub fn log_ranks(&self) -> HashMap<&str, u32> {
+        self.files.iter().map(|file| (&*file.path, file.rank)).collect()
+    }
+
     /// Marks the calls that `keep` accepts, for [`ModelCalls::explain_marked`].
     pub fn mark(&self, keep: impl Fn(&ModelCall<'_>) -> bool) -> Vec<bool> {
         self.rows.iter().map(|row| keep(&self.call(row))).collect()
@@ -134,7 +141,10 @@ impl ModelCalls {
             project: self.names.get(file.project),
             model: self.names.get(row.model),
             branch: self.names.get(row.branch),
-            agent: file.agent.as_ref().map(|(_, kind)| *kind),
+            agent: match &file.agent {
+                Some((_, kind)) => Some(*kind),
+                None => (row.owner_origin != LineOrigin::Main).then_some(AgentKind::Task),
+            },
             tokens: row.tokens,
             web_searches: u64::from(row.web_searches),
             fast: row.has(FAST),

@@ -46,6 +46,10 @@ pub(crate) struct LedgerLog {
     pub(crate) session: NameId,
     pub(crate) agent: Option<(Box<str>, AgentKind)>,
     first_at: Option<Millis>,
+    /// The other sessions that lines were copied from.
+    origins: Box<[NameId]>,
+    /// The position of the log among all: lines that several logs contain belong to the one with the lowest.
+    pub(crate) rank: u32,
     cwd: Option<NameId>,
     folder: Option<NameId>,
     /// The project of the session; set once all logs are known.
@@ -75,6 +79,8 @@ impl CallLedger {
             session: self.names.id(session),
             agent: source.agent.map(|(id, kind)| (id.into(), kind)),
             first_at: scanned.first_at,
+            origins: scanned.origins.iter().map(|origin| self.names.id(origin)).collect(),
+            rank: 0,
             cwd: scanned.cwd.map(|cwd| self.names.id(&cwd)),
             folder: source.folder.map(|folder| self.names.id(&folder)),
             project: 0,
@@ -174,14 +180,10 @@ impl CallLedger {
         for file in &mut self.files {
             file.project = sessions.get(&file.session).map_or(0, |session| session.project);
         }
+        self.rank_logs(&sessions);
         let order = |rival: &DuplicateRow| {
-            let file = &self.files[rival.file as usize];
-            let session = &sessions[&file.session];
-            let agent = file.agent.as_ref().map(|(id, _)| id);
-            // Undated logs sort last.
-            let at = |at: Option<Millis>| at.unwrap_or(UNDATED);
-            let name = self.names.get(file.session);
-            (rival.owner, rival.is_fork, at(session.first_at), at(file.first_at), name, agent, &file.path)
+            let rank = self.files[rival.file as usize].rank;
+            (rival.owner, rival.is_fork, rank)
         };
         let mut copies = Vec::with_capacity(rivals.len());
         for rival in &rivals {
@@ -229,6 +231,31 @@ impl CallLedger {
         }
     }
 
+    /// Sorts the logs so that the origin of copied lines precedes the copies.
+    ///
+    /// A fork follows the sessions that its lines name as their origin. Otherwise the log that started first
+    /// precedes: a fork that names no origin begins with lines of its own.
+    fn rank_logs(&mut self, sessions: &HashMap<NameId, SessionStart>) {
+        let mut origins: HashMap<NameId, Vec<NameId>> = HashMap::default();
+        for file in self.files.iter().filter(|file| !file.origins.is_empty()) {
+            let others = file.origins.iter().filter(|origin| **origin != file.session);
+            origins.entry(file.session).or_default().extend(others);
+        }
+        let depths = fork_depths(&origins);
+        let mut order: Vec<usize> = (0..self.files.len()).collect();
+        order.sort_by_cached_key(|index| {
+            let file = &self.files[*index];
+            let depth = depths.get(&file.session).copied().unwrap_or(0);
+            let agent = file.agent.as_ref().map(|(id, _)| id.clone());
+            // Undated logs sort last.
+            let times = [sessions[&file.session].first_at, file.first_at].map(|at| at.unwrap_or(UNDATED));
+            (depth, times, self.names.get(file.session), agent, file.path.clone())
+        });
+        for (rank, index) in (0..).zip(order) {
+            self.files[index].rank = rank;
+        }
+    }
+
     /// Determines when and where each session began, from its own log or else from its agents' logs.
     fn sessions(&mut self) -> HashMap<NameId, SessionStart> {
         let nowhere = self.names.id("");
@@ -261,6 +288,24 @@ impl CallLedger {
         }
         sessions
     }
+}
+
+/// Returns how many forks lie between each session and its first origin, given the sessions that its lines
+/// name as their origins.
+fn fork_depths(origins: &HashMap<NameId, Vec<NameId>>) -> HashMap<NameId, usize> {
+    let mut depths: HashMap<NameId, usize> = HashMap::default();
+    // Sessions that name each other would never end.
+    for _ in 0..origins.len() {
+        let depth_of = |named: &Vec<NameId>| {
+            let deepest = named.iter().map(|origin| depths.get(origin).copied().unwrap_or(0)).max();
+            deepest.map_or(0, |deepest| deepest + 1)
+        };
+        let next = origins.iter().map(|(session, named)| (*session, depth_of(named))).collect();
+        if std::mem::replace(&mut depths, next) == depths {
+            break;
+        }
+    }
+    depths
 }
 
 /// When and where a session began.

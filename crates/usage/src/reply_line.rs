@@ -29,8 +29,10 @@ pub(crate) struct ReplyLine<'a> {
     pub(crate) at: Option<Millis>,
     pub(crate) is_sidechain: bool,
     pub(crate) is_progress: bool,
-    /// Whether the line is marked as copied from another session.
+    /// Whether the line is marked as copied, by `/branch` or an SDK.
     pub(crate) is_fork: bool,
+    /// The session that the line was copied from or that made the request, if the line names it.
+    pub(crate) origin: Option<Cow<'a, str>>,
     pub(crate) branch: Option<Cow<'a, str>>,
     /// Whether the Claude Code version that wrote the line logged only the output tokens at the start of the
     /// stream.
@@ -113,8 +115,9 @@ const LINE_KEYS: [&str; N_LINE_KEYS] = [
     key::VERSION,
     key::IS_API_ERROR_MESSAGE,
     key::FORKED_FROM,
+    key::REQUEST_SESSION_ID,
 ];
-const N_LINE_KEYS: usize = 7;
+const N_LINE_KEYS: usize = 8;
 const MESSAGE_KEYS: [&str; N_MESSAGE_KEYS] = [key::ID, key::MODEL, key::STOP_REASON];
 const N_MESSAGE_KEYS: usize = 3;
 
@@ -134,6 +137,7 @@ const PATHS: [&[&str]; N_KEYS + figures::PATHS.len()] = {
         &[LINE_KEYS[4]],
         &[LINE_KEYS[5]],
         &[LINE_KEYS[6]],
+        &[LINE_KEYS[7]],
         &[key::MESSAGE, MESSAGE_KEYS[0]],
         &[key::MESSAGE, MESSAGE_KEYS[1]],
         &[key::MESSAGE, MESSAGE_KEYS[2]],
@@ -226,8 +230,9 @@ impl<'a> LineValues<'a> {
 
     /// Classifies a reply; `around` is the progress line that contains it.
     fn classify_reply(self, around: Option<&Self>) -> LineClass<'a> {
-        let [_, at, sidechain, branch, version, error, fork] = self.line;
+        let [_, at, sidechain, branch, version, error, fork, requester] = self.line;
         let [_, outer_at, outer_sidechain, outer_branch, outer_version, ..] = around.unwrap_or(&self).line;
+        let fork = fork.filter(|fork| fork.is_object());
         let [id, model, stop] = self.message;
         let at = at.and_then(timestamp).or_else(|| outer_at.and_then(timestamp));
         let model = name(model);
@@ -248,7 +253,8 @@ impl<'a> LineValues<'a> {
             at,
             is_sidechain: flag(sidechain) || flag(outer_sidechain),
             is_progress: around.is_some(),
-            is_fork: fork.is_some_and(|fork| fork.is_object()),
+            is_fork: fork.is_some(),
+            origin: name(requester).or_else(|| name(fork?.get(key::SESSION_ID))),
             branch: name(branch).or_else(|| name(outer_branch)),
             under_reported: version.or(outer_version).and_then(Json::quoted).is_some_and(is_under_reporting),
             model: model.unwrap_or(Cow::Borrowed("(none)")),

@@ -1,6 +1,7 @@
 //! Scans one log: reads its lines and extracts the model calls.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use memchr::{memchr, memchr_iter, memmem};
 use threadline_entry::lens::{FromJson, Moment};
@@ -73,6 +74,8 @@ pub struct ScannedLog {
     pub(crate) source: LogSource,
     pub(crate) first_at: Option<Millis>,
     pub(crate) cwd: Option<String>,
+    /// The other sessions that lines were copied from.
+    pub(crate) origins: BTreeSet<String>,
     pub(crate) names: NameTable,
     pub(crate) rows: Vec<(CallKey, CallRow)>,
     pub(crate) tools: Vec<ToolUse>,
@@ -422,6 +425,11 @@ impl UsageScan {
             (None, _) if reply.is_sidechain => LineOrigin::Sidechain,
             (None, _) => LineOrigin::Main,
         };
+        let own = self.out.source.session.as_deref().or(self.head.session.as_deref());
+        let origin = reply.origin.as_deref().filter(|origin| Some(*origin) != own);
+        if let Some(origin) = origin.filter(|origin| !self.out.origins.contains(*origin)) {
+            self.out.origins.insert(origin.to_owned());
+        }
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         let figures = &reply.figures;
         let row = CallRow {
@@ -437,7 +445,7 @@ impl UsageScan {
                 | flag(figures.fast, FAST)
                 | flag(figures.us, US)
                 | flag(reply.under_reported, UNDER_REPORTED)
-                | flag(reply.is_fork, IS_FORK),
+                | flag(reply.is_fork || origin.is_some(), IS_FORK),
         };
         let place = self.add_row(key, row, line);
         self.record(line, &reply, place, row);
@@ -490,7 +498,9 @@ impl UsageScan {
     fn key(&self, reply: &ReplyLine<'_>, line: &LogLine<'_>) -> CallKey {
         let more = reply.rare.as_ref();
         let own = self.out.source.session.as_deref();
-        let session = || more.and_then(|more| more.session_id.as_deref()).or(own).unwrap_or_default();
+        // A copied line names the session of the copy.
+        let made_by = || reply.origin.as_deref().or_else(|| more?.session_id.as_deref());
+        let session = || made_by().or(own).unwrap_or_default();
         let request = more.and_then(|more| more.request_id.as_deref());
         match (reply.message_id.as_deref(), request) {
             (Some(id), _) if id.starts_with("msg_") => api_id_key(id.as_bytes()),

@@ -1,5 +1,7 @@
 //! The calls of a scanned log as bytes, for a cache.
 
+use std::collections::BTreeSet;
+
 use threadline_entry::Millis;
 
 use crate::byte_codec::{ByteReader, put_number, put_signed, put_text};
@@ -18,6 +20,8 @@ impl ScannedLog {
             put_number(out, u64::from(text.is_some()));
             put_text(out, text.as_deref().unwrap_or_default());
         }
+        put_number(out, self.origins.len() as u64);
+        self.origins.iter().for_each(|origin| put_text(out, origin));
         put_number(out, u64::from(self.first_at.is_some()));
         put_signed(out, self.first_at.unwrap_or_default());
         put_number(out, self.names.iter().count() as u64);
@@ -51,6 +55,10 @@ impl ScannedLog {
     pub fn read(source: LogSource, bytes: &[u8]) -> Option<Self> {
         let mut rest = ByteReader(bytes);
         let [session, cwd] = [rest.optional_text()?, rest.optional_text()?];
+        let mut origins = BTreeSet::new();
+        for _ in 0..rest.number()? {
+            origins.insert(rest.text()?);
+        }
         let has_first = rest.number()? != 0;
         let first_at = Some(rest.signed()?).filter(|_| has_first);
         let mut names = NameTable::default();
@@ -102,6 +110,7 @@ impl ScannedLog {
             source,
             first_at,
             cwd,
+            origins,
             names,
             rows,
             tools,
@@ -141,8 +150,8 @@ mod tests {
             assert_eq!(format!("{:?}", read.rows), format!("{:?}", scanned.rows));
             assert_eq!(read.tools, scanned.tools);
             assert_eq!(
-                (read.first_at, read.cwd, read.source),
-                (scanned.first_at, scanned.cwd, scanned.source)
+                (read.first_at, read.cwd, read.origins, read.source),
+                (scanned.first_at, scanned.cwd, scanned.origins, scanned.source)
             );
             assert!(read.names.iter().eq(scanned.names.iter()));
         }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use threadline_entry::Millis;
 use threadline_session::{
-    ActivityPeriod, ActivityState, CallActivity, LineMark, LogActivity, LogEnding, ToolOutcome,
+    ActivityPause, ActivityState, CallActivity, LineMark, LogActivity, LogEnding, ToolOutcome,
 };
 use threadline_store::{LogFile, read_file, replace_own_file};
 use threadline_usage::byte_codec::{ByteReader, put_number, put_signed, put_text};
@@ -40,13 +40,14 @@ pub(super) fn log_bytes(scanned: &ScannedLog, activity: &LogActivity) -> Vec<u8>
             put_number(out, mark.line.into());
         });
     }
-    put_all(&mut out, &activity.periods, |out, period| {
-        out.extend(period.key.to_le_bytes());
-        put_signed(out, period.start);
-        put_signed(out, period.end);
-        out.push(period.state as u8);
+    let mut last = 0;
+    put_all(&mut out, &activity.pauses, |out, pause| {
+        out.extend(pause.key.to_le_bytes());
+        put_time(out, &mut last, pause.start);
+        put_time(out, &mut last, pause.end);
+        out.push(pause.state as u8);
     });
-    put_signed(&mut out, activity.first_at.unwrap_or(UNDATED));
+    put_signed(&mut out, activity.last_at.unwrap_or(UNDATED));
     put_ending(&mut out, activity.ending);
     out
 }
@@ -79,13 +80,15 @@ pub(super) fn read_log(source: LogSource, bytes: &[u8]) -> Option<(ScannedLog, L
         })
     };
     let (prompts, compactions) = (marks()?, marks()?);
-    let periods = read_all(&mut rest, |rest| {
+    let mut last = 0;
+    let pauses = read_all(&mut rest, |rest| {
         let key = key(rest)?;
-        Some(ActivityPeriod { key, start: rest.signed()?, end: rest.signed()?, state: state(rest.byte()?)? })
+        let (start, end) = (time(rest, &mut last)?, time(rest, &mut last)?);
+        Some(ActivityPause { key, start, end, state: state(rest.byte()?)? })
     })?;
-    let first_at = dated(rest.signed()?);
+    let last_at = dated(rest.signed()?);
     let ending = read_ending(&mut rest, n_names)?;
-    let activity = LogActivity { names, calls, prompts, compactions, periods, first_at, ending };
+    let activity = LogActivity { names, calls, prompts, compactions, pauses, last_at, ending };
     rest.0.is_empty().then_some((scanned, activity))
 }
 
@@ -139,6 +142,7 @@ fn put_facts(out: &mut Vec<u8>, facts: &OverviewFacts) {
         put_signed(out, session.started.unwrap_or(UNDATED));
         put_signed(out, session.last_active);
         put_signed(out, session.modified);
+        put_signed(out, session.last_message.unwrap_or(UNDATED));
         put_ending(out, session.ending);
     });
     put_all(out, &facts.logs, |out, log| {
@@ -196,6 +200,7 @@ fn parse_facts(rest: &mut ByteReader<'_>) -> Option<OverviewFacts> {
             started: dated(rest.signed()?),
             last_active: rest.signed()?,
             modified: rest.signed()?,
+            last_message: dated(rest.signed()?),
             ending: read_ending(rest, n_names)?,
         })
     })?;

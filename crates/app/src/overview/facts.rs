@@ -48,6 +48,8 @@ pub(super) struct SessionFact {
     pub(super) last_active: Millis,
     /// When a log of the session, or of one of its sub-agents, was last modified.
     pub(super) modified: Millis,
+    /// When the last message was written, of the session or of one of its sub-agents.
+    pub(super) last_message: Option<Millis>,
     /// How its log ends; names are those of the facts.
     pub(super) ending: LogEnding,
 }

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use threadline_entry::Millis;
 use threadline_session::{ActivityState, LogEnding, ToolOutcome};
-use threadline_store::{LiveRule, detect_live, is_recent};
+use threadline_store::LiveRule;
 use threadline_usage::UsageTotals;
 use threadline_view::{
     CommandFigures, FileFigures, OpenSessionFigure, OpenState, Overview, OverviewPeriod, PeriodFigures,
@@ -306,13 +306,11 @@ impl Computation<'_> {
         let live_rule = LiveRule::read(self.app.store().homes());
         for session in sessions {
             let age = now.saturating_sub(session.last_active);
-            let [modified, last_active, at] = [session.modified, session.last_active, now].map(from_millis);
-            let works_in_agent = || {
-                let file = is_recent(modified, at).then(|| self.app.find(&session.id).ok()).flatten();
-                file.is_some_and(|file| detect_live(&file, at).is_some())
-            };
-            let is_live = live_rule.evidence(&session.id, modified, Some(last_active), at).is_some()
-                || works_in_agent();
+            // While a sub-agent works, only its log may grow.
+            let last_message = session.last_message.max(Some(session.last_active));
+            let [modified, at] = [session.modified, now].map(from_millis);
+            let is_live =
+                live_rule.evidence(&session.id, modified, last_message.map(from_millis), at).is_some();
             if age > CALL_WAITS && !is_live {
                 continue;
             }

@@ -1,13 +1,15 @@
-//! Merges the activity of all logs. A call, prompt, compaction or period that several logs contain, since a
-//! session was resumed or forked, is included once, with the log that began first.
+//! Merges the activity of all logs. A call, prompt, compaction or pause that several logs contain, since a
+//! session was resumed or forked, is included once, with the log that owns the line: the one that owns its
+//! model calls, too.
 
 use std::collections::hash_map::Entry;
+use std::path::Path;
 
 use foldhash::{HashMap, HashSet};
 use threadline_entry::{Millis, project_directory};
 use threadline_session::{LineMark, LogActivity, LogEnding, ToolOutcome};
 use threadline_store::SessionLogs;
-use threadline_usage::{CallLedger, PriceBook, UsageTotals};
+use threadline_usage::{CallLedger, ModelCalls, PriceBook, UsageTotals};
 
 use super::SessionTitle;
 use super::facts::{
@@ -30,13 +32,12 @@ pub(super) fn merge(
 ) -> OverviewFacts {
     let mut merger = Merger::default();
     merger.add_sessions(sessions, titles);
-    // A fork repeats the lines of its origin after one of its own, so that its conversation begins at the
-    // same time.
+    let model_calls = ledger.finish();
+    let ranks = model_calls.log_ranks();
+    let paths: Vec<&Path> = sessions.iter().flat_map(SessionLogs::logs).map(|log| &*log.path).collect();
     logs.sort_by_cached_key(|log| {
-        let LogFact { session, agent } = &merger.facts.logs[log.index];
-        let started = merger.facts.sessions[*session as usize].started;
-        let times = [started, log.activity.first_at].map(|at| at.unwrap_or(Millis::MAX));
-        (agent.is_some(), times, log.index)
+        let rank = ranks.get(&*paths[log.index].to_string_lossy());
+        (merger.facts.logs[log.index].agent.is_some(), rank.copied(), log.index)
     });
     for log in &logs {
         merger.add_log(log);
@@ -46,13 +47,31 @@ pub(super) fn merge(
         merger.add_calls(log, true);
     }
     drop(logs);
-    merger.add_usage(ledger, prices);
+    merger.add_usage(&model_calls, prices);
     let mut facts = merger.facts;
     facts.calls.sort_by_key(|call| (call.at, call.log, call.line));
     facts.prompts.sort_by_key(|mark| (mark.at, mark.log, mark.line));
     facts.compactions.sort_by_key(|mark| (mark.at, mark.log, mark.line));
-    facts.periods.sort_by_key(|period| (period.start, period.end, period.session));
+    facts.periods = joined_periods(facts.periods);
     facts
+}
+
+/// Joins the pauses of each session that follow each other in the same state, and sorts them by time.
+fn joined_periods(mut pauses: Vec<PeriodFact>) -> Vec<PeriodFact> {
+    pauses.sort_by_key(|pause| (pause.session, pause.start, pause.end));
+    let mut periods: Vec<PeriodFact> = Vec::new();
+    for pause in pauses {
+        match periods.last_mut() {
+            Some(last)
+                if (last.session, last.state, last.end) == (pause.session, pause.state, pause.start) =>
+            {
+                last.end = pause.end;
+            }
+            _ => periods.push(pause),
+        }
+    }
+    periods.sort_by_key(|period| (period.start, period.end, period.session));
+    periods
 }
 
 #[derive(Default)]
@@ -64,8 +83,8 @@ struct Merger {
     keys: HashSet<u64>,
     /// The calls that are included.
     calls: HashMap<u64, usize>,
-    /// The periods by the line and the time that they start with.
-    periods: HashMap<(u64, Millis), usize>,
+    /// The lines and times after which a pause is included.
+    pauses: HashSet<(u64, Millis)>,
 }
 
 impl Merger {
@@ -104,6 +123,7 @@ impl Merger {
             started: title.and_then(|title| title.started),
             last_active: title.map_or(0, |title| title.last_active),
             modified: session.logs().map(|log| millis(log.modified)).max().unwrap_or(0),
+            last_message: None,
             ending: LogEnding::Empty,
         };
         match self.session_ids.entry(fact.id.clone()) {
@@ -137,23 +157,14 @@ impl Merger {
         let (prompts, compactions) = (marks(&log.activity.prompts), marks(&log.activity.compactions));
         self.facts.prompts.extend(prompts);
         self.facts.compactions.extend(compactions);
-        for period in &log.activity.periods {
-            match self.periods.entry((period.key, period.start)) {
-                // A copy may end earlier or later than the original. In another state, it is the pause before
-                // a fork was continued.
-                Entry::Occupied(known) => {
-                    let known = &mut self.facts.periods[*known.get()];
-                    if known.state == period.state {
-                        known.end = known.end.max(period.end);
-                    }
-                }
-                Entry::Vacant(free) => {
-                    free.insert(self.facts.periods.len());
-                    let (start, end, state) = (period.start, period.end, period.state);
-                    self.facts.periods.push(PeriodFact { start, end, session, state });
-                }
+        for pause in &log.activity.pauses {
+            if self.pauses.insert((pause.key, pause.start)) {
+                let (start, end, state) = (pause.start, pause.end, pause.state);
+                self.facts.periods.push(PeriodFact { start, end, session, state });
             }
         }
+        let last_message = &mut self.facts.sessions[session as usize].last_message;
+        *last_message = log.activity.last_at.max(*last_message);
         if agent.is_none() {
             let ending = match log.activity.ending {
                 LogEnding::Called(tool) => LogEnding::Called(self.copied_name(log, tool)),
@@ -199,8 +210,7 @@ impl Merger {
     }
 
     /// Adds up the model calls by session, model and quarter of an hour.
-    fn add_usage(&mut self, ledger: CallLedger, prices: &PriceBook) {
-        let calls = ledger.finish();
+    fn add_usage(&mut self, calls: &ModelCalls, prices: &PriceBook) {
         let mut rows: HashMap<(Millis, u32, u32, u32, bool), UsageTotals> = HashMap::default();
         // Calls of a session follow each other, and most use one model.
         let mut last_session: Option<(&str, u32)> = None;
@@ -262,6 +272,7 @@ impl Merger {
             started: None,
             last_active: 0,
             modified: 0,
+            last_message: None,
             ending: LogEnding::Empty,
         });
         index

@@ -51,8 +51,8 @@ struct Count {
     calls: HashMap<String, CountedCall>,
     prompts: HashMap<String, Option<i64>>,
     compactions: HashMap<String, Option<i64>>,
-    /// Start, end and state of each pause between two lines.
-    pauses: HashMap<String, (i64, i64, &'static str)>,
+    /// The end and the state of the pause after each line, by its id and its time.
+    pauses: HashMap<(String, i64), (i64, &'static str)>,
 }
 
 #[derive(Clone, Debug)]
@@ -243,7 +243,7 @@ impl Count {
                         _ if is_prompt || (kind == "user" && asked) => "waiting",
                         _ => "active",
                     };
-                    self.pauses.entry(before).or_insert((start, at, state));
+                    self.pauses.entry((before, start)).or_insert((at, state));
                 }
                 if last.as_ref().is_none_or(|(_, start)| at > *start) {
                     last = Some((uuid, at));
@@ -270,8 +270,8 @@ impl Count {
 
     /// Returns the time in a state.
     fn state(&self, state: &str, from: i64, to: i64) -> i64 {
-        let of_state = self.pauses.values().filter(|(_, _, known)| *known == state);
-        of_state.map(|(start, end, _)| ((*end).min(to) - (*start).max(from)).max(0)).sum()
+        let of_state = self.pauses.iter().filter(|(_, (_, known))| *known == state);
+        of_state.map(|((_, start), (end, _))| ((*end).min(to) - (*start).max(from)).max(0)).sum()
     }
 }
 
@@ -282,6 +282,32 @@ fn nearest_rank(durations: &[i64], percent: f64) -> Option<i64> {
     sorted.get(rank.max(1) - 1).copied()
 }
 
+/// Returns the content of logs, so that those with lines of a conversation precede those that copied them:
+/// a fork names its origins on its lines, or it has started later.
+fn origins_first(logs: &[PathBuf]) -> Vec<Vec<u8>> {
+    let mut read: Vec<(String, i64, HashSet<String>, Vec<u8>)> = Vec::new();
+    for path in logs {
+        let id = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let (bytes, mut first_at, mut origins) = (fs::read(path).unwrap(), None, HashSet::new());
+        for text in bytes.split(|byte| *byte == b'\n') {
+            let Ok(line) = serde_json::from_slice::<Value>(text) else { continue };
+            first_at = first_at.or_else(|| time(&line["timestamp"]));
+            let named = [&line["requestSessionId"], &line["forkedFrom"]["sessionId"]];
+            origins.extend(named.into_iter().filter_map(Value::as_str).map(str::to_owned));
+        }
+        origins.remove(&id);
+        read.push((id, first_at.unwrap_or(i64::MAX), origins, bytes));
+    }
+    read.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
+    let mut sorted = Vec::new();
+    while !read.is_empty() {
+        let rest: HashSet<String> = read.iter().map(|log| log.0.clone()).collect();
+        let next = read.iter().position(|(_, _, origins, _)| origins.is_disjoint(&rest)).unwrap_or(0);
+        sorted.push(read.remove(next).3);
+    }
+    sorted
+}
+
 #[test]
 fn every_figure_equals_an_independent_count_of_real_logs() {
     let logs = shared_logs();
@@ -289,8 +315,8 @@ fn every_figure_equals_an_independent_count_of_real_logs() {
         return;
     }
     let mut count = Count::default();
-    for path in &logs {
-        count.add_log(&fs::read(path).unwrap());
+    for bytes in origins_first(&logs) {
+        count.add_log(&bytes);
     }
     let home = real_home(&logs);
     let app = App::new(AppConfig { homes: vec![home.root().to_owned()], ..AppConfig::default() });
@@ -512,6 +538,118 @@ fn copied_lines_belong_to_the_session_that_started_first() {
     assert_eq!(sessions, [origin]);
 }
 
+/// The figures of each session: prompts, tool calls, input tokens and active milliseconds.
+fn by_session(overview: &Overview) -> BTreeMap<&str, (u64, u64, u64, i64)> {
+    let figures = overview.sessions.iter().map(|session| {
+        let input = session.usage.tokens.input;
+        (&*session.id, (session.prompts, session.calls, input, session.active))
+    });
+    figures.collect()
+}
+
+#[test]
+fn one_session_owns_all_figures_of_copied_lines() {
+    // The names of the sessions and the times of the files must not decide.
+    let [origin, fork, second] =
+        ["c", "b", "a"].map(|name| format!("{name}0000000-0000-4000-8000-000000000001"));
+    let first = |more: &str| {
+        format!(
+            "u1 user \"weave\"\na1 <- u1 reply msg_1 tool t1 Bash {{}} usage={{\"input_tokens\":100}} {more}\nr1 <- a1 result t1 \"ok\"\n"
+        )
+    };
+    let then = |more: &str| {
+        format!(
+            "u2 <- r1 user \"dye\" @+9s\na2 <- u2 reply msg_2 text \"done\" usage={{\"input_tokens\":10}} {more}\n"
+        )
+    };
+    let last =
+        "u3 <- r1 user \"spin\" @+60s\na3 <- u3 reply msg_3 text \"spun\" usage={\"input_tokens\":1} @+5s\n";
+    let by = |session: &str| format!("+{{\"requestSessionId\":\"{session}\"}}");
+    let home = TestHome::new();
+    let paths = [
+        home.session(&origin, &first("")),
+        home.session(&fork, &format!("{}{}", first(&by(&origin)), then(""))),
+        home.session(&second, &format!("{}{}{last}", first(&by(&origin)), then(&by(&fork)))),
+    ];
+    let app = app(&home);
+    for newest in 0..paths.len() {
+        for (n, path) in paths.iter().enumerate() {
+            let age = if n == newest { 10 } else { 1000 };
+            let file = fs::File::options().append(true).open(path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 - age)).unwrap();
+        }
+        let facts = facts(&app, None);
+        let overview = facts.overview(&OverviewRange::named("all", &now()).unwrap(), &now(), &app);
+        let expected = BTreeMap::from([
+            (&*origin, (1, 1, 100, 2000)),
+            (&*fork, (1, 0, 10, 1000)),
+            (&*second, (1, 0, 1, 6000)),
+        ]);
+        assert_eq!(by_session(&overview), expected, "file {newest} was modified last");
+    }
+}
+
+#[test]
+fn a_session_whose_sub_agent_works_is_live_according_to_the_facts_alone() {
+    let home = TestHome::new();
+    let at = |ago: i64| (Timestamp::now() - jiff::SignedDuration::from_secs(ago)).to_string();
+    let own = home.session("one", &format!("u1 user \"weave\" @{}", at(3000)));
+    let agent = format!("b1 user \"spin\" sidechain agent=a1 @{}", at(3));
+    let side = own.with_extension("");
+    fs::create_dir_all(side.join("subagents")).unwrap();
+    fs::write(side.join("subagents/agent-a1.jsonl"), threadline_testkit::log(&agent)).unwrap();
+    let app = app(&home);
+    let facts = facts(&app, None);
+    // No folder is listed to find out whether a session is live.
+    fs::remove_dir_all(home.root().join("projects")).unwrap();
+    let now = Timestamp::now().to_zoned(TimeZone::UTC);
+    let overview = facts.overview(&OverviewRange::named("all", &now).unwrap(), &now, &app);
+    let live: Vec<_> = overview.live.iter().map(|session| &*session.id).collect();
+    assert_eq!(live, [session_uuid("one")]);
+}
+
+#[test]
+fn a_session_owns_the_time_after_its_own_lines() {
+    // The fork continues in the middle of a turn, so that its first own pause is active, too.
+    let [origin, fork] = ["b", "a"].map(|name| format!("{name}0000000-0000-4000-8000-000000000001"));
+    let shared = |more: &str| {
+        format!(
+            "u1 user \"weave\"\na1 <- u1 reply msg_1 tool t1 Bash {{}} {more}\nr1 <- a1 result t1 \"ok\"\n"
+        )
+    };
+    let home = TestHome::new();
+    home.session(&origin, &format!("{}a2 <- r1 reply msg_2 text \"done\" @+3s\n", shared("")));
+    let copied = shared(&format!("+{{\"requestSessionId\":\"{origin}\"}}"));
+    let own = "a3 <- r1 reply msg_3 tool t3 Bash {} @+60s\nr3 <- a3 result t3 \"ok\" @+7s\n";
+    home.session(&fork, &format!("{copied}{own}"));
+    let app = app(&home);
+    let facts = facts(&app, None);
+    let overview = facts.overview(&OverviewRange::named("all", &now()).unwrap(), &now(), &app);
+    let active: Vec<_> = by_session(&overview).into_values().map(|figures| figures.3).collect();
+    // The pause after a copied line counts with its owner, so the fork has only the 8 s after its own call.
+    assert_eq!(active, [8000, 6000]);
+    assert_eq!(overview.selected.figures.active, 14_000);
+}
+
+#[test]
+fn the_cost_of_sub_agents_includes_those_in_the_log_of_their_session() {
+    let inner = r#"{"message":{"type":"assistant","message":{"id":"msg_2","content":[],"usage":{"input_tokens":10}}},"agentId":"a1"}"#;
+    let home = TestHome::new();
+    home.session(
+        "one",
+        &format!(
+            "u1 user \"weave\"\na1 <- u1 reply msg_1 text \"a\" usage={{\"input_tokens\":1}}\np1 progress agent t1 {inner}\nb1 reply msg_3 text \"b\" usage={{\"input_tokens\":100}} sidechain"
+        ),
+    );
+    let app = app(&home);
+    let facts = facts(&app, None);
+    let overview = facts.overview(&OverviewRange::named("all", &now()).unwrap(), &now(), &app);
+    assert_eq!((overview.agent_usage.calls, overview.agent_usage.tokens.input), (2, 110));
+    let filter = RecordFilter { kind: RecordKind::AgentCosts, ..RecordFilter::default() };
+    let records = facts.records(&filter, &TimeZone::UTC, &app, 0, 10);
+    assert_eq!(records.rows[0].cost.as_ref().map(|cost| cost.calls), Some(2));
+}
+
 #[test]
 fn the_cache_never_changes_a_figure() {
     let home = TestHome::new();
@@ -543,7 +681,7 @@ fn the_cache_never_changes_a_figure() {
     for file in ["overview", "overview.logs"] {
         let file = folder.path().join("deep").join(file);
         let bytes = fs::read(&file).unwrap();
-        for damaged in [&bytes[..bytes.len() / 2], b"", b"threadline overview 1\tother\n"] {
+        for damaged in [&bytes[..bytes.len() / 2], b"", b"threadline overview 2\tother\n"] {
             fs::write(&file, damaged).unwrap();
             assert_eq!(figures(&facts(&app, Some(cache.clone()))), figures(&facts(&app, None)));
         }

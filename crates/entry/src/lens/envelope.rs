@@ -128,6 +128,8 @@ lens! {
     Assistant {
         message: Message<'a> = "message",
         request_id: Name<'a> = "requestId",
+        /// The session that made the request, on lines that a fork copied (since 2.1.327).
+        request_session_id: Cow<'a, str> = "requestSessionId",
         is_api_error_message: bool = "isApiErrorMessage",
         /// Such as `rate_limit`, `invalid_request`, `authentication_failed` or `unknown`.
         error: Json<'a> = "error",

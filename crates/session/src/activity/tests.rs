@@ -47,10 +47,10 @@ a4 <- r3  reply  m4 tool t4 Read {"file_path":"/y"}
     assert_eq!(calls(&activity), expected);
     assert_eq!(activity.prompts.len(), 1);
     assert!(matches!(activity.ending, LogEnding::Called(_)), "{:?}", activity.ending);
-    let states: Vec<_> =
-        activity.periods.iter().map(|period| (period.state, period.end - period.start)).collect();
+    let states: Vec<_> = activity.pauses.iter().map(|pause| pause.state).collect();
     let (active, waiting) = (ActivityState::Active, ActivityState::Waiting);
-    assert_eq!(states, [(active, 5000), (waiting, 1000), (active, 1000)]);
+    assert_eq!(states, [active, active, active, active, active, waiting, active]);
+    assert!(activity.pauses.iter().all(|pause| pause.end - pause.start == 1000));
 }
 
 #[test]
@@ -80,7 +80,7 @@ r1 <- a1  result t1 "ok"
 "#);
     let twice = [&*once, &*once].concat();
     let (once, twice) = (scan(&once), scan(&twice));
-    assert_eq!((&once.calls, &once.prompts, &once.periods), (&twice.calls, &twice.prompts, &twice.periods));
+    assert_eq!((&once.calls, &once.prompts, &once.pauses), (&twice.calls, &twice.prompts, &twice.pauses));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn pauses_and_questions_are_not_active() {
     ];
     let activity = scan(lines.join("\n").as_bytes());
     let states: Vec<_> =
-        activity.periods.iter().map(|period| (period.state, (period.end - period.start) / 1000)).collect();
+        activity.pauses.iter().map(|pause| (pause.state, (pause.end - pause.start) / 1000)).collect();
     use ActivityState::{Active, Idle, Waiting};
     let expected =
         [(Active, 5), (Waiting, 595), (Active, 5), (Waiting, 60), (Active, 1), (Idle, 6534), (Active, 1)];

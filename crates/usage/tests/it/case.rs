@@ -107,6 +107,37 @@ fn u06_a_line_marked_as_a_copy_owns_nothing() {
 }
 
 #[test]
+fn u06_a_copied_call_belongs_to_the_session_that_made_the_request() {
+    // Lines of a fork have the times of their origin, and names cannot decide.
+    let by = |session: &str| format!("+{{\"requestSessionId\":\"{session}\"}}");
+    let line = |n: u32, more: &str| {
+        format!(
+            "a{n} reply msg_{n} text \"x\" model=claude-opus-5 usage={{\"input_tokens\":{n}00}} @10:00:0{n} {more}\n"
+        )
+    };
+    let origin = line(1, "") + &line(2, "");
+    let fork = line(1, &by("c-origin")) + &line(2, &by("c-origin")) + &line(3, "");
+    let second =
+        line(1, &by("c-origin")) + &line(2, &by("c-origin")) + &line(3, &by("b-fork")) + &line(4, "");
+    let home = TestLogs::default()
+        .session("a-second", &second)
+        .session("b-fork", &fork)
+        .session("c-origin", &origin);
+    assert_eq!(
+        home.formatted_groups(GroupBy::Session),
+        [
+            "c-origin /home/ada/loom: 2 calls, 300 in, 0 out, $0.0015",
+            "b-fork /home/ada/loom: 1 calls, 300 in, 0 out, $0.0015",
+            "a-second /home/ada/loom: 1 calls, 400 in, 0 out, $0.002"
+        ]
+    );
+    let calls = home.calls();
+    let ranks = calls.log_ranks();
+    let rank = |session: &str| ranks[&*format!("{session}.jsonl")];
+    assert!(rank("c-origin") < rank("b-fork") && rank("b-fork") < rank("a-second"));
+}
+
+#[test]
 fn u07_a_gateways_id_in_two_sessions_is_two_calls() {
     let log = "a1 reply chatcmpl-1 text \"a\" model=claude-opus-5 -requestId usage={\"input_tokens\":100}";
     let home = TestLogs::default().session("s1", log).session("s2", log);
@@ -141,6 +172,19 @@ fn u09_and_u10_agents_are_counted_with_their_session_and_hide_nothing_of_it() {
     );
     let kinds: Vec<_> = home.calls().iter().map(|call| call.agent.is_some()).collect();
     assert_eq!(kinds, [false, true]);
+}
+
+#[test]
+fn u09_calls_of_sub_agents_in_the_log_of_the_session_are_marked() {
+    let inner = r#"{"message":{"type":"assistant","message":{"id":"msg_2","content":[],"usage":{"input_tokens":10}}},"agentId":"a1"}"#;
+    let main = format!(
+        "a1 reply msg_1 text \"a\" usage={{\"input_tokens\":1}}\np1 progress agent t1 {inner}\nb1 reply msg_3 text \"b\" usage={{\"input_tokens\":100}} sidechain"
+    );
+    let home = TestLogs::default().session("s1", &main);
+    let calls = home.calls();
+    let mut inputs: Vec<_> = calls.iter().map(|call| (call.tokens.input, call.agent.is_some())).collect();
+    inputs.sort_unstable();
+    assert_eq!(inputs, [(1, false), (10, true), (100, true)]);
 }
 
 #[test]

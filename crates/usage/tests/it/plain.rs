@@ -30,6 +30,7 @@ fn any_reply() -> impl Strategy<Value = String> {
             r#""isApiErrorMessage":true,"#,
             r#""isApiErrorMessage":false,"#,
             r#""forkedFrom":{"sessionId":"s0"},"#,
+            r#""requestSessionId":"s0","#,
         ]),
     );
     let message = (
