@@ -14,7 +14,7 @@ use crate::mode::PermissionMode;
 use crate::rule::RuleEffect;
 use crate::shell::{Part, Script, Word, parse};
 
-use git::git_query;
+use git::{git_query, is_in_bare_repository};
 use paths::{PathUse, absolute, path_use};
 use wrapper::{Core, core, inner_commands};
 
@@ -235,7 +235,14 @@ impl Check<'_> {
             let reason = "Multiple directory changes in one command require approval for clarity";
             return BashVerdict::Ask(AskReason::stated(reason));
         }
-        if changes > 0 && names.iter().any(|name| name.as_deref() == Some("git")) {
+        let has_git = names.iter().any(|name| name.as_deref() == Some("git"));
+        if has_git && is_in_bare_repository(self.cwd) {
+            return BashVerdict::Ask(AskReason::stated(
+                "The content of this folder or of one above it is that of a bare git repository, whose configuration \
+                 can make git run commands. Approve only if you trust it.",
+            ));
+        }
+        if changes > 0 && has_git {
             return BashVerdict::Ask(AskReason::stated(
                 "This command changes directory before running git, which can execute untrusted hooks from the \
                  target directory. Approve only if you trust it.",

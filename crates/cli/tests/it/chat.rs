@@ -112,6 +112,52 @@ fn continue_takes_the_session_with_the_last_message() {
     assert!(api.requests()[0].body.to_string().contains("the later prompt"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_bare_repository_of_a_project_runs_no_command_of_its_configuration() {
+    let folders = ChatFolders::new();
+    let git = |args: &[&str]| {
+        assert!(Command::new("git").args(args).current_dir(folders.work()).status().unwrap().success());
+    };
+    git(&["init", "--quiet", "."]);
+    for (file, text) in [
+        ("HEAD", "ref: refs/heads/main\n"),
+        ("objects/x", ""),
+        ("refs/x", ""),
+        (
+            "config",
+            "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = \"touch ran; false\"\n",
+        ),
+    ] {
+        write(&folders.work().join("sub").join(file), text);
+    }
+    let bash = |command: &str| ScriptedReply::call("Bash", json!({ "command": command }));
+    for mode in ["default", "bypassPermissions"] {
+        let script = vec![
+            bash("cd sub"),
+            bash("git status"),
+            bash("git config --get own.key"),
+            ScriptedReply::text("ok"),
+        ];
+        let api = ScriptedApi::start(script);
+        let mut chat = folders.chat(&api, &["hi", "--permission-mode", mode]);
+        chat.env("IS_SANDBOX", "1").env("GIT_CONFIG_COUNT", "1");
+        chat.env("GIT_CONFIG_KEY_0", "own.key").env("GIT_CONFIG_VALUE_0", "own value");
+        assert!(chat.output().unwrap().status.success());
+        assert!(!folders.work().join("sub/ran").exists(), "{mode}");
+        let requests = api.requests();
+        let status = requests[2].body["messages"][4]["content"].to_string();
+        if mode == "default" {
+            assert!(status.contains("bare git repository"), "{status}");
+        } else {
+            assert!(status.contains("safe.bareRepository"), "{status}");
+            // The configuration in the environment of the user is kept.
+            let own = requests[3].body["messages"][6]["content"].to_string();
+            assert!(own.contains("own value"), "{own}");
+        }
+    }
+}
+
 /// A server whose only tool `add` returns 3.
 #[cfg(unix)]
 const MCP_SERVER: &str = r#"#!/bin/sh

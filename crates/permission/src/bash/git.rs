@@ -1,4 +1,6 @@
-//! Commands of git that change nothing.
+//! Commands of git that change nothing, and folders in which no command of git is harmless.
+
+use std::path::Path;
 
 /// Options that are harmless for the commands that show history, differences and lists.
 const OPTIONS: &[&str] = &[
@@ -146,6 +148,27 @@ const OPTIONS: &[&str] = &[
 
 /// Letters of short options that are harmless for these commands.
 const LETTERS: &str = "abcdefghilmnpqrstuvwzSGLMCUDEFHIPRWXZ0123456789";
+
+/// Whether git takes a folder, or one above it, for a bare repository by its content. Such a folder can be part
+/// of a cloned project, and its configuration makes git run commands (`core.fsmonitor`).
+pub(super) fn is_in_bare_repository(folder: &Path) -> bool {
+    for folder in folder.ancestors() {
+        let git = folder.join(".git");
+        if git.is_file() || is_git_folder(&git) {
+            return false;
+        }
+        if is_git_folder(folder) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a folder has the content of a `.git` folder; `commondir` names another one with the rest of it.
+fn is_git_folder(folder: &Path) -> bool {
+    let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
 
 /// Returns whether the arguments of `git` change nothing.
 pub(super) fn git_query(words: &[&str]) -> bool {

@@ -14,7 +14,7 @@ pub(crate) struct Group {
     pub(crate) denied: &'static [&'static str],
 }
 
-const EMPTY: Group = Group {
+pub(crate) const EMPTY: Group = Group {
     name: "",
     mode: "default",
     allow: &[],

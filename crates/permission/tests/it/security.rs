@@ -154,6 +154,48 @@ fn hostile_calls_are_refused_with_a_reason_and_harmless_ones_run() {
 }
 
 #[test]
+fn git_is_asked_about_in_a_folder_that_git_takes_for_a_repository() {
+    let project = Project::new();
+    let work = project.root.join("work");
+    let write = |file: &str, text: &str| {
+        let file = work.join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    for bare in ["bare", "shielded", "empty"] {
+        write(&format!("{bare}/HEAD"), "ref: refs/heads/main\n");
+        write(&format!("{bare}/objects/x"), "");
+        write(&format!("{bare}/refs/x"), "");
+        write(&format!("{bare}/deep/er/a.txt"), "");
+    }
+    // A repository of its own, and a folder that git does not accept as one.
+    write("shielded/.git/HEAD", "ref: refs/heads/main\n");
+    write("shielded/.git/objects/x", "");
+    write("shielded/.git/refs/x", "");
+    std::fs::create_dir_all(work.join("empty/.git")).unwrap();
+    // The rest of this repository is elsewhere.
+    write("linked/HEAD", "ref: refs/heads/main\n");
+    write("linked/commondir", "../bare\n");
+    write("headless/objects/x", "");
+    write("headless/refs/x", "");
+    let group = Group { allow: &["Bash(git commit:*)"], ..crate::cases::EMPTY };
+    let permissions = project.permissions(&group);
+    let is_allowed = |folder: &str, command: &str| {
+        let target = CallTarget::Command { command, cwd: &work.join(folder) };
+        permissions.decide(Call { tool: "Bash", is_read_only: false, target }) == Decision::Allow
+    };
+    for folder in ["bare", "bare/deep", "bare/deep/er", "linked", "empty", "empty/deep"] {
+        for command in ["git status", "ls && git diff", "timeout 5 git ls-files -m", "git commit -m x"] {
+            assert!(!is_allowed(folder, command), "{command} in {folder}");
+        }
+        assert!(is_allowed(folder, "ls"), "{folder}");
+    }
+    for folder in ["", "src", "shielded", "shielded/deep", "headless"] {
+        assert!(is_allowed(folder, "git status"), "{folder}");
+    }
+}
+
+#[test]
 fn deny_rules_hold_in_every_mode() {
     let project = Project::new();
     for group in GROUPS.iter().filter(|group| !group.deny.is_empty()) {

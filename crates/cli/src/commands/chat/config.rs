@@ -398,7 +398,29 @@ fn child_environment(settings: &SettingsStack) -> Vec<(OsString, OsString)> {
     let all = std::env::vars_os().chain(own);
     let kept = all.filter(|(name, _)| !CREDENTIALS.iter().any(|secret| name == secret));
     // An editor that a command opens would wait for ever.
-    kept.chain([("CLAUDECODE".into(), "1".into()), ("GIT_EDITOR".into(), "true".into())]).collect()
+    let marks = [("CLAUDECODE".into(), "1".into()), ("GIT_EDITOR".into(), "true".into())];
+    let mut environment = kept.chain(marks).collect();
+    refuse_bare_repositories(&mut environment);
+    environment
+}
+
+/// Makes git refuse repositories that are folders of a project and not its `.git`: their configuration can run
+/// commands. What the user sets in the environment is kept, also another value.
+fn refuse_bare_repositories(environment: &mut Vec<(OsString, OsString)>) {
+    const KEY: &str = "safe.bareRepository";
+    let is_key = |(name, value): &(OsString, OsString)| {
+        name.to_string_lossy().starts_with("GIT_CONFIG_KEY_") && value.eq_ignore_ascii_case(KEY)
+    };
+    let last = environment.iter().rev().find(|(name, _)| name == "GIT_CONFIG_COUNT");
+    let count = last.map_or(Some(0), |(_, count)| count.to_str()?.parse::<usize>().ok());
+    // git refuses to run with another count.
+    let Some(count) = count.filter(|_| !environment.iter().any(is_key)) else { return };
+    environment.retain(|(name, _)| name != "GIT_CONFIG_COUNT");
+    environment.extend([
+        ("GIT_CONFIG_COUNT".into(), (count + 1).to_string().into()),
+        (format!("GIT_CONFIG_KEY_{count}").into(), KEY.into()),
+        (format!("GIT_CONFIG_VALUE_{count}").into(), "explicit".into()),
+    ]);
 }
 
 /// Returns the environment of hooks: that of commands, with the values that Claude Code gives to hooks.
