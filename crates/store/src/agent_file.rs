@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use threadline_entry::{AgentKind, Entry, Json, key, walk};
@@ -96,41 +96,21 @@ const MAX_DEPTH: usize = 8;
 pub(crate) fn agents_of(path: &Path, id: &str) -> Listing<AgentFile> {
     let mut listing = agents_in_side_dir(path);
     let Some(folder) = path.parent() else { return listing };
-    if has_shared_agents(folder) {
-        let shared = shared_agents(folder);
-        let own = shared.found.into_iter().filter(|(owner, _)| owner == id).map(|(_, agent)| agent);
-        listing.append(Listing { found: own.collect(), errors: shared.errors });
-        listing.found.sort_by(|a, b| a.path.cmp(&b.path));
-    }
+    let (shared, errors) = FolderAgents::cached(folder);
+    listing.errors.extend(errors);
+    listing.found.extend(shared.shared.get(id).into_iter().flatten().cloned());
+    listing.found.sort_by(|a, b| a.path.cmp(&b.path));
     listing
-}
-
-/// Returns whether a folder may contain agents that are not in a directory of their session.
-///
-/// A folder may have very many sessions, so one without such agents is remembered until it changes.
-fn has_shared_agents(folder: &Path) -> bool {
-    static WITHOUT: LazyLock<Mutex<HashMap<PathBuf, SystemTime>>> = LazyLock::new(Mutex::default);
-    let modified = fs_err::metadata(folder).and_then(|metadata| metadata.modified()).ok();
-    let known = || WITHOUT.lock().unwrap_or_else(PoisonError::into_inner);
-    if modified.is_some() && known().get(folder) == modified.as_ref() {
-        return false;
-    }
-    let mut agents = Listing::new();
-    walk_folder(folder, None, 0, &mut agents);
-    let has_agents =
-        !agents.found.is_empty() || !agents.errors.is_empty() || folder.join("subagents").exists();
-    // A file that is added within the resolution of the clock would not change the time.
-    if let Some(modified) = modified
-        && !has_agents
-        && modified.elapsed().is_ok_and(|age| age > CLOCK_RESOLUTION)
-    {
-        known().insert(folder.to_owned(), modified);
-    }
-    has_agents
 }
 
 /// The resolution of modification times, at the worst.
 const CLOCK_RESOLUTION: Duration = Duration::from_secs(3);
+
+/// When a folder and the `subagents` directory in it were modified, if they exist.
+type FolderTimes = [Option<SystemTime>; 2];
+
+/// The agents of folders that have not changed since these times.
+type KnownFolders = Mutex<HashMap<PathBuf, (FolderTimes, Arc<FolderAgents>)>>;
 
 /// The agents stored next to the session logs of a folder, read once for all sessions.
 #[derive(Debug, Default)]
@@ -143,6 +123,30 @@ impl FolderAgents {
     /// Reads the agents in `folder`, a folder with session logs.
     pub fn of(folder: &Path) -> Self {
         Self::modified_since(folder, None)
+    }
+
+    /// Returns the agents in `folder`, and the errors. They are read again only if the folder has changed,
+    /// because it may have very many sessions, each of which needs its agents.
+    fn cached(folder: &Path) -> (Arc<Self>, Vec<io::Error>) {
+        static KNOWN: LazyLock<KnownFolders> = LazyLock::new(Mutex::default);
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let modified = |path: &Path| fs_err::metadata(path).and_then(|metadata| metadata.modified()).ok();
+        let times = [modified(folder), modified(&folder.join("subagents"))];
+        if let Some((_, agents)) = known().get(folder).filter(|(known, _)| *known == times) {
+            return (Arc::clone(agents), Vec::new());
+        }
+        let mut agents = Self::default();
+        let mut listing = shared_agents(folder);
+        for (owner, agent) in listing.found.drain(..) {
+            agents.shared.entry(owner).or_default().push(agent);
+        }
+        let agents = Arc::new(agents);
+        // A file that is added within the resolution of the clock would not change the time.
+        let is_settled = |at: SystemTime| at.elapsed().is_ok_and(|age| age > CLOCK_RESOLUTION);
+        if times[0].is_some() && times.into_iter().flatten().all(is_settled) && listing.errors.is_empty() {
+            known().insert(folder.to_owned(), (times, Arc::clone(&agents)));
+        }
+        (agents, listing.errors)
     }
 
     /// Reads the agents in `folder` that were modified at or after `since`; other files are not opened.
@@ -293,6 +297,29 @@ mod tests {
         fs_err::remove_file(at("agent-1234567.jsonl")).unwrap();
         put(at("subagents/agent-7654321.jsonl"), &of("s1"));
         assert_eq!(count(), 1);
+    }
+
+    #[test]
+    fn a_folder_is_read_once_for_all_its_sessions() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        put(at("agent-1234567.jsonl"), &of("s1"));
+        put(at("subagents/agent-7654321.jsonl"), &of("s2"));
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let set_time = |path: &Path| {
+            fs_err::File::open(path).unwrap().into_file().set_modified(long_ago).unwrap();
+        };
+        let set_times = || [dir.path(), &at("subagents")].into_iter().for_each(set_time);
+        let count = |id: &str| SessionFile::at(at(&format!("{id}.jsonl"))).agents().found.len();
+        set_times();
+        assert_eq!((count("s1"), count("s2"), count("s3")), (1, 1, 0));
+        // With the same times, the files are not looked for again.
+        fs_err::remove_file(at("agent-1234567.jsonl")).unwrap();
+        fs_err::remove_file(at("subagents/agent-7654321.jsonl")).unwrap();
+        set_times();
+        assert_eq!((count("s1"), count("s2")), (1, 1));
+        fs_err::write(at("s3.jsonl"), "").unwrap();
+        assert_eq!((count("s1"), count("s2")), (0, 0));
     }
 
     #[test]

@@ -26,8 +26,7 @@ use crate::session_file::{SessionFile, starts_sidechain};
 /// The properties of a session that a list shows.
 ///
 /// They are taken from the first and the last 64 KiB of the file; anything in between is not seen. If these
-/// contain no prompt, and lack either a working directory or another title, or if they contain no timestamp,
-/// up to 4 MiB of the beginning are read.
+/// contain no prompt or no timestamp, up to 4 MiB of the beginning are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionPreview {
     /// The title set by the user.
@@ -355,9 +354,7 @@ impl HeadValues {
         // The head grows, so the last result is the best one.
         preview.started = self.started;
         preview.first_prompt = self.prompt;
-        // A command may be followed by a prompt, which is the better title.
-        let is_titled = TitleSources { first_prompt: None, ..preview.title_sources() }.title().is_some();
-        preview.started.is_some() && (self.has_prompt || preview.cwd.is_some() && is_titled)
+        preview.started.is_some() && self.has_prompt
     }
 }
 

@@ -181,6 +181,18 @@ fn a_line_cut_by_a_window_is_not_read() {
 }
 
 #[test]
+fn a_title_does_not_end_the_search_for_the_first_prompt() {
+    let title = r#"{"type":"custom-title","customTitle":"Website","sessionId":"s"}"#;
+    let hook = r#"{"parentUuid":null,"isSidechain":false,"cwd":"/w","type":"progress","timestamp":"2026-01-01T10:00:00.000Z"}"#;
+    let long = PROMPT.replace("hello", &"long ".repeat(60_000));
+    for before in [format!("{title}\n{hook}\n"), format!("{title}\n{hook}\n{}", filler(3 * WINDOW_BYTES))] {
+        let preview = preview_of_text(&format!("{before}{long}\n{}", filler(2 * WINDOW_BYTES)));
+        assert_eq!(preview.title().as_deref(), Some("Website"));
+        assert!(preview.first_prompt.as_deref().is_some_and(|prompt| prompt.starts_with("long long")));
+    }
+}
+
+#[test]
 fn a_long_first_line_does_not_hide_the_session() {
     let long = PROMPT.replace("hello", &"long ".repeat(60_000));
     let preview = preview_of_text(&format!("{long}\n{}", filler(2 * WINDOW_BYTES)));
