@@ -243,6 +243,11 @@ impl<'s> EditPlan<'s> {
             && self.changes().next().is_none()
     }
 
+    /// Returns the number of lines of the log, with those that a repair has removed already.
+    pub fn n_lines_before(&self) -> u64 {
+        (self.session().entries().len() + self.draft.already_removed.len()) as u64
+    }
+
     /// Returns the numbers of removed, changed and added lines.
     pub fn counts(&self) -> [u64; 3] {
         let mut counts = [0; 3];

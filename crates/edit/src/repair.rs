@@ -47,7 +47,6 @@ pub const REPAIRED_CODES: &[Code] = &[
     Code::Cycle,
     Code::OddBytes,
     Code::DuplicateKey,
-    Code::DeepNesting,
 ];
 
 impl Repair {
@@ -90,7 +89,6 @@ fn repair_fault(draft: &mut EditDraft<'_>, fault: LineFault, orphans: &[(EntryIn
     let is_harmless = !fault.severity.is_problem();
     match fault.code {
         Code::BrokenLine if !is_harmless => remove_line(draft, idx, "unreadable line"),
-        Code::DeepNesting => remove_line(draft, idx, "nested too deeply"),
         Code::OrphanCall => {
             let calls = session
                 .calls_on(idx)
@@ -145,9 +143,6 @@ fn replace_images(draft: &mut EditDraft<'_>, idx: EntryIndex) {
 /// Shortens a line that is too long for readers.
 fn shorten_line(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     let entry = &draft.session().entries()[idx];
-    if entry.kind() == Kind::Progress {
-        return remove_line(draft, idx, "progress line too long");
-    }
     let Some(result) =
         entry.get(key::TOOL_USE_RESULT).map(Json::raw).filter(|raw| raw.len() > entry.text().len() / 4)
     else {

@@ -201,7 +201,7 @@ pub(crate) fn remove_empty(draft: &mut EditDraft<'_>, idx: EntryIndex) {
         return draft.remove(idx, "empty message");
     };
     if let Some(text) = content.as_str() {
-        if text.trim().is_empty() || entry.kind() == Kind::Assistant {
+        if text.trim().is_empty() {
             draft.remove(idx, "empty message");
         }
         return;

@@ -205,9 +205,9 @@ impl BatchParser {
             self.flush(sink);
         }
         let start = self.text.len();
-        // Without this, the newline would double the buffer of a long line.
+        // The buffer of a long line is as large as the line.
         if line.bytes.len() > Self::MAX_BYTES {
-            self.text.reserve_exact(line.bytes.len() + 1);
+            self.text.reserve_exact(line.bytes.len());
         }
         let valid = std::str::from_utf8(line.bytes);
         match valid {
@@ -218,8 +218,6 @@ impl BatchParser {
             }
         }
         self.batch.add_line(&self.text, start, line, valid.is_ok());
-        // As in the file, so that an entry of several lines contains their newlines.
-        self.text.push('\n');
     }
 
     /// Passes the remaining entries to `sink`.
@@ -295,37 +293,10 @@ mod tests {
     }
 
     #[test]
-    fn very_many_objects_without_content_on_one_line_share_entries() {
-        let user = "{\"type\":\"user\",\"uuid\":\"1\"}";
-        let log = format!("{}{user}{}{user}\n", "{}".repeat(5000), "{\"a\":1} ".repeat(5000));
-        for entries in [parse_by_chunks(log.as_bytes()), parse_by_chunks(format!("{log}{log}").as_bytes())] {
-            let written: Vec<u8> = entries.iter().flat_map(|(bytes, ..)| bytes).copied().collect();
-            assert!(log.replace('\n', "").repeat(written.len() / (log.len() - 1)).as_bytes() == written);
-            assert!(entries.len() < 300, "{}", entries.len());
-            let users = entries.iter().filter(|(bytes, ..)| bytes == user.as_bytes()).count();
-            assert_eq!(users, 2 * (written.len() / (log.len() - 1)));
-        }
-    }
-
-    #[test]
-    fn very_many_lines_without_content_share_entries() {
-        let last = "{\"type\":\"user\",\"uuid\":\"1\"}";
-        for (line, kind) in [
-            ("", Kind::Blank),
-            (" ", Kind::Blank),
-            ("x", Kind::Bad),
-            ("{}", Kind::Bad),
-            ("{\"a\":1}", Kind::Bad),
-            ("织", Kind::Bad),
-            ("\n7", Kind::Bad),
-            ("{", Kind::Bad),
-            ("{}{}", Kind::Bad),
-            ("{}{\"cut off in the middle", Kind::Bad),
-            ("\n{}", Kind::Bad),
-            ("{\"type\":\"system\"}", Kind::Bad),
-        ] {
-            let log = format!("{}\n{last}\n", vec![line; 5000].join("\n"));
-            let n_lines = log.lines().count() as u64;
+    fn every_line_has_an_entry_of_its_own_however_short() {
+        let message = r#"{"type":"user","uuid":"1","message":{"role":"user","content":"x"}}"#;
+        for line in ["", " ", "x", "{}", "{\"a\":1}", "织", "{", message] {
+            let log = format!("{line}\n").repeat(30_000);
             let mut by_line = Vec::new();
             let mut parser = BatchParser::default();
             let mut sink = |entry: Entry, findings| by_line.push(parsed_entry(&entry, findings));
@@ -334,57 +305,25 @@ mod tests {
                 parser.push(&line, &mut sink);
             }
             parser.finish(&mut sink);
+            let kind = Entry::parse(line.as_bytes()).0.kind();
             for entries in [parse_by_chunks(log.as_bytes()), by_line] {
-                assert!(entries.len() < 200, "{}", entries.len());
-                let written: Vec<u8> = entries
-                    .iter()
-                    .flat_map(|(bytes, ending, ..)| {
-                        bytes.iter().copied().chain((*ending == Ending::Newline).then_some(b'\n'))
-                    })
-                    .collect();
-                assert!(written == log.as_bytes(), "{line:?}");
-                let [.., run, (bytes, _, at, ..)] = &entries[..] else { panic!("{line:?}") };
-                assert_eq!((&bytes[..], at.line_no), (last.as_bytes(), n_lines), "{line:?}");
-                assert_eq!((run.3, run.4.len()), (kind, usize::from(kind == Kind::Bad)), "{line:?}");
+                assert_eq!(entries.len(), 30_000, "{line:?}");
+                let is_the_line =
+                    |(bytes, _, _, of, _): &ParsedEntry| bytes == line.as_bytes() && *of == kind;
+                assert!(entries.iter().all(is_the_line), "{line:?}");
             }
         }
     }
 
     #[test]
-    fn very_many_short_messages_share_entries_unless_long_lines_make_up_for_them() {
-        let short = "{\"type\":\"user\",\"message\":{\"content\":\"x\"}}\n";
-        let long = short.replace('x', &"x".repeat(300));
-        let longer = short.replace('x', &"x".repeat(600));
-        // Short messages are counted per chunk of 1 MB. These are one chunk.
-        let calls = |call: &str, envelope: usize| {
-            let (calls, cwd) = ([call; 7].join(","), "x".repeat(envelope));
-            format!(r#"{{"type":"assistant","cwd":"{cwd}","message":{{"id":"m","content":[{calls}]}}}}"#)
-                + "\n"
-        };
-        let short_calls = calls(r#"{"type":"tool_use","id":"t1","name":"Bash"}"#, 0).repeat(2500);
-        let call = r#"{"type":"tool_use","id":"t1","name":"Bash"}"#;
-        let one_line_of_calls =
-            format!(r#"{{"type":"assistant","message":{{"content":[{}]}}}}"#, [call; 9000].join(",")) + "\n";
-        let real = r#"{"type":"tool_use","id":"toolu_01A09q90qw90lq917835lq9","name":"Bash","input":{"command":"ls"}}"#;
-        let long_calls = calls(real, 200).repeat(2500);
-        for (log, expected) in [
-            (short.repeat(700), 700..=700),
-            (short_calls, 500..=900),
-            (one_line_of_calls, 0..=0),
-            (long_calls, 2500..=2500),
-            (short.repeat(9000), 770..=790),
-            (format!("{}{long}", short.repeat(4000)), 770..=790),
-            (format!("{short}{long}").repeat(2000), 2700..=3300),
-            (format!("{short}{longer}").repeat(1000), 2000..=2000),
-            (format!("{}{long}", short.repeat(100)).repeat(90), 770..=1000),
-        ] {
-            let entries = parse_by_chunks(log.as_bytes());
-            let n_messages = entries.iter().filter(|(.., kind, _)| *kind != Kind::Bad).count();
-            assert!(expected.contains(&n_messages), "{n_messages} messages, not {expected:?}");
-            let written: Vec<u8> =
-                entries.iter().flat_map(|(bytes, ..)| bytes.iter().copied().chain([b'\n'])).collect();
-            assert!(written == log.as_bytes());
-        }
+    fn every_object_on_a_line_has_an_entry_of_its_own() {
+        let user = r#"{"type":"user","uuid":"1"}"#;
+        let log = format!("{}{user}{}{user}\n", "{}".repeat(5000), r#"{"a":1} "#.repeat(5000));
+        let entries = parse_by_chunks(log.as_bytes());
+        assert_eq!(entries.len(), 10_002);
+        assert_eq!(entries.iter().filter(|(bytes, ..)| bytes == user.as_bytes()).count(), 2);
+        let written: Vec<u8> = entries.iter().flat_map(|(bytes, ..)| bytes).copied().collect();
+        assert!(log.trim_end().as_bytes() == written);
     }
 
     #[test]

@@ -18,8 +18,9 @@ use crate::timestamp::{self, Millis};
 ///
 /// Every accessor is a lens that reads the stored bytes on demand. It returns `None` when the line has no
 /// such field, or when the field has an unexpected type. A line that is not JSON is also an `Entry`: it has
-/// bytes and a position, and all its accessors return `None`. If very many such lines follow each other, one
-/// entry consists of several of them, with the newlines between them.
+/// bytes and a position, and all its accessors return `None`.
+///
+/// An entry never spans lines. A line with several objects is one entry per object.
 ///
 /// Two entries are equal when their bytes are equal.
 #[derive(Clone)]
@@ -69,8 +70,6 @@ impl LineFlags {
     const UNUSUAL_KEYS: u8 = 8;
     /// The bytes of the line are not UTF-8.
     const INVALID: u8 = 16;
-    /// The entry is the first of lines without content that share it.
-    const RUN: u8 = 32;
 
     fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -128,40 +127,6 @@ pub(crate) struct LineBatch {
     fields: Vec<FieldOffsets>,
     /// The findings about a line, with the position of its record.
     findings: Vec<(usize, Vec<Finding>)>,
-    /// The number of blank lines since the last other line.
-    n_blank: usize,
-    /// The number of other lines without content since the last line with content.
-    n_empty: usize,
-    /// The number of bytes that the messages lack, less those that longer lines make up for.
-    missing_bytes: usize,
-}
-
-/// The number of consecutive lines without content that have entries of their own. Logs of Claude Code have
-/// fewer. The lines that follow share one entry, since a log may consist of nothing else.
-const MAX_EMPTY_LINES: usize = 64;
-
-/// The maximum length of an object that cannot matter: it has neither a message nor an id.
-const MAX_SHORT_LENGTH: usize = "{\"type\":\"attachment\"}".len();
-
-/// The minimum length of a message that Claude Code writes: with a time and the ids of itself, its parent and
-/// its session.
-const MIN_MESSAGE_LENGTH: usize = 300;
-
-/// The number of blocks, and of members of blocks, in a message of that length: one call.
-const MIN_BLOCK_FIELDS: usize = 5;
-
-/// The minimum mean length of further ones. A call or a result that Claude Code writes has at least 90 bytes.
-const MIN_FIELD_LENGTH: usize = 18;
-
-/// The number of bytes that the messages with entries of their own may lack, see [`LineBatch::spare_bytes`],
-/// besides those that longer lines make up for. A message needs much more memory than its text, so a log of
-/// nothing else would need many times its size.
-const MAX_MISSING_BYTES: usize = 200_000;
-
-/// Returns the maximum number of blocks, and of members of blocks, in a line of that length. A line with more
-/// of them is not a message.
-const fn max_block_fields(length: usize) -> usize {
-    MIN_BLOCK_FIELDS + (length + MAX_MISSING_BYTES) / MIN_FIELD_LENGTH
 }
 
 impl LineBatch {
@@ -184,76 +149,17 @@ impl LineBatch {
         if !is_valid {
             findings.push(not_utf8_finding(line.at));
         }
-        let has_no_object = is_valid && self.n_empty > MAX_EMPTY_LINES && !text[range.clone()].contains('{');
-        let mut record = if has_no_object {
-            // It shares the entry and the finding of the lines before it, so its error is not needed.
-            let kind = if is_blank(&text[range.clone()]) { Kind::Blank } else { Kind::Bad };
-            LineRecord { kind, ..LineRecord::new(range.clone(), line.ending, line.at) }
-        } else {
-            LineRecord::parse(text, range.clone(), line.ending, line.at, &mut self.fields, &mut findings)
-        };
-        let is_short_in_run = self.n_empty > MAX_EMPTY_LINES && record.is_short();
-        if record.kind == Kind::Bad && is_valid && !is_short_in_run {
+        let mut record =
+            LineRecord::parse(text, range.clone(), line.ending, line.at, &mut self.fields, &mut findings);
+        if record.kind == Kind::Bad && is_valid {
             let pieces = split_concatenated(&text.as_bytes()[range]);
-            let has_content = pieces.iter().any(|piece| {
-                piece.len() > MAX_SHORT_LENGTH && is_object(&text[start + piece.start..start + piece.end])
-            });
-            if pieces.len() > 1 && (has_content || self.n_empty < MAX_EMPTY_LINES) {
-                self.n_blank = 0;
-                self.n_empty = if has_content { 0 } else { self.n_empty + 1 };
+            if pieces.len() > 1 {
                 self.fields.truncate(n_fields);
                 return self.add_pieces(text, start, &pieces, line.ending, line.at);
             }
         }
         record.flags.0 |= if is_valid { 0 } else { LineFlags::INVALID };
-        if self.is_in_run(&record, is_valid) {
-            self.fields.truncate(n_fields);
-            if self.records.last_mut().is_some_and(|last| last.merge(record)) {
-                return;
-            }
-            findings.clear();
-            if record.kind != Kind::Blank {
-                (record.kind, record.index) = (Kind::Bad, None);
-                let message = "not an entry, like the lines that follow";
-                findings.push(Finding::new(Code::BrokenLine, line.at, message));
-            }
-            record.flags.0 |= LineFlags::RUN;
-        }
         self.add(record, findings);
-    }
-
-    /// Counts lines without content, and returns whether this one shares its entry with others.
-    fn is_in_run(&mut self, record: &LineRecord, is_valid: bool) -> bool {
-        if record.kind == Kind::Blank {
-            self.n_blank += 1;
-            return self.n_blank > MAX_EMPTY_LINES || self.n_empty > MAX_EMPTY_LINES;
-        }
-        self.n_blank = 0;
-        self.n_empty = if is_valid && record.is_without_content() { self.n_empty + 1 } else { 0 };
-        self.n_empty > MAX_EMPTY_LINES || (is_valid && self.is_beyond_short_messages(record))
-    }
-
-    /// Counts the bytes that messages lack, and returns whether this message lacks too many.
-    fn is_beyond_short_messages(&mut self, record: &LineRecord) -> bool {
-        match self.spare_bytes(record) {
-            Ok(spare) => self.missing_bytes = self.missing_bytes.saturating_sub(spare),
-            Err(missing) if self.missing_bytes + missing > MAX_MISSING_BYTES => return true,
-            Err(missing) => self.missing_bytes += missing,
-        }
-        false
-    }
-
-    /// Returns the number of bytes that a line has besides those of the shortest message of Claude Code with
-    /// as many blocks, or that it lacks (`Err`).
-    fn spare_bytes(&self, record: &LineRecord) -> Result<usize, usize> {
-        let length = (record.end - record.start) as usize;
-        if !record.is_message() {
-            return Ok(length);
-        }
-        let index = record.index.and_then(|at| LineIndex::at(&self.fields, at.get() as usize - 1, false));
-        let n_further = index.map_or(0, LineIndex::n_block_fields).saturating_sub(MIN_BLOCK_FIELDS);
-        let shortest = MIN_MESSAGE_LENGTH + n_further * MIN_FIELD_LENGTH;
-        length.checked_sub(shortest).ok_or_else(|| shortest - length)
     }
 
     /// Parses the entries of one line, which begins at offset `start` of `text`.
@@ -273,10 +179,8 @@ impl LineBatch {
             let mut record = LineRecord::parse(text, range, ending, at, &mut self.fields, &mut findings);
             record.flags.0 |= LineFlags::SHARES_LINE;
             if i == 0 {
-                let or_more = if pieces.len() > MAX_EMPTY_LINES { " or more" } else { "" };
-                let n_values = pieces.len();
                 let message =
-                    format!("{n_values}{or_more} values on one line; Claude Code reads only the first");
+                    format!("{} values on one line; Claude Code reads only the first", pieces.len());
                 findings.insert(0, Finding::new(Code::BrokenLine, at, message));
             } else {
                 record.flags.0 |= LineFlags::FOLLOWS_ON_LINE;
@@ -335,7 +239,7 @@ fn split_concatenated(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     if u32::try_from(text.len()).is_err() {
         return pieces;
     }
-    let (mut start, mut n_short) = (0, 0);
+    let mut start = 0;
     loop {
         let rest = &text[start..];
         let mut walker = JsonValidator::new(rest);
@@ -348,26 +252,12 @@ fn split_concatenated(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
             return pieces;
         }
         let end = start + json::skip_white(rest.as_bytes(), walker.pos());
-        let piece = start..end;
-        let is_short = piece.len() <= MAX_SHORT_LENGTH;
-        match pieces.last_mut() {
-            // A line may consist of very many objects without content.
-            Some(last) if is_short && n_short >= MAX_EMPTY_LINES => last.end = end,
-            _ => pieces.push(piece),
-        }
-        n_short = if is_short { n_short + 1 } else { 0 };
+        pieces.push(start..end);
         if end == text.len() {
             return pieces;
         }
         start = end;
     }
-}
-
-/// Returns whether a text is one object.
-fn is_object(text: &str) -> bool {
-    let mut walker = JsonValidator::new(text);
-    walker.object(|walker, _| walker.value()).is_ok()
-        && json::skip_white(text.as_bytes(), walker.pos()) == text.len()
 }
 
 /// Returns the offset of a complete record, such as a title, at the end of a torn line.
@@ -667,9 +557,11 @@ impl Entry {
         self.flag(key::IS_DISPLAY_ONLY)
     }
 
-    /// Returns the timestamp of the line.
+    /// Returns the timestamp of the line, or else that of its message.
     pub fn timestamp(&self) -> Option<Millis> {
-        timestamp::parse_timestamp(&self.get("timestamp")?.as_str()?)
+        let own = self.get(key::TIMESTAMP);
+        let time = own.or_else(|| self.get(key::MESSAGE)?.get(key::TIMESTAMP));
+        timestamp::parse_timestamp(&time?.as_str()?)
     }
 
     /// Returns whether a top-level key is `true`.
@@ -678,8 +570,16 @@ impl Entry {
     }
 
     /// Returns the message of a `user` or `assistant` line.
+    ///
+    /// Other writers put the content next to the `type`. Then the line itself is the message.
     pub fn message(&self) -> Option<Message<'_>> {
-        let json = self.get("message").filter(|json| json.is_object())?;
+        let Some(json) = self.get(key::MESSAGE).filter(|json| json.is_object()) else {
+            let is_message = matches!(self.kind(), Kind::User | Kind::Assistant);
+            return self
+                .object()
+                .filter(|line| is_message && line.get(key::CONTENT).is_some())
+                .map(Message::over);
+        };
         Some(Message::over(match self.index().and_then(|index| index.message(self.line_text())) {
             Some((fields, blocks)) => Object::indexed(json, fields).with_blocks(blocks),
             None => Object::new(json),
@@ -707,35 +607,6 @@ impl fmt::Debug for Entry {
 }
 
 impl LineRecord {
-    /// Returns whether the line is part of the conversation.
-    fn is_message(&self) -> bool {
-        matches!(self.kind, Kind::User | Kind::Assistant | Kind::System)
-    }
-
-    /// Returns whether a line is blank, not an object, or an object that is too short to matter: with neither
-    /// a message nor an id.
-    fn is_without_content(&self) -> bool {
-        matches!(self.kind, Kind::Blank | Kind::Bad) || self.is_short()
-    }
-
-    fn is_short(&self) -> bool {
-        self.end - self.start <= MAX_SHORT_LENGTH as u32
-    }
-
-    /// Extends the record by the next line, which is without content, too. Returns `false` if that line is
-    /// not next to it.
-    fn merge(&mut self, next: Self) -> bool {
-        // Lines are separated by their newline, abridged ones by nothing.
-        let is_adjacent = next.start.checked_sub(self.end).is_some_and(|gap| gap <= 1);
-        let is_broken = self.kind == Kind::Blank && next.kind != Kind::Blank;
-        if !is_adjacent || is_broken || !self.flags.has(LineFlags::RUN) {
-            return false;
-        }
-        self.end = next.end;
-        self.flags.0 = (self.flags.0 & !LineFlags::NEWLINE) | (next.flags.0 & LineFlags::NEWLINE);
-        true
-    }
-
     /// Creates the record of the line at `range` of its text.
     fn new(range: Range<usize>, ending: Ending, at: Position) -> Self {
         Self {
@@ -797,20 +668,17 @@ impl LineRecord {
             return;
         }
         let position = fields.len();
-        let seen = match LineIndex::build(text, start + white, max_block_fields(text.len()), fields) {
+        let seen = match LineIndex::build(text, start + white, fields) {
             Ok(seen) => seen,
             Err(message) => return findings.push(broken_line_finding(body, at, message)),
         };
         if let Some(index) = LineIndex::at(fields, position, seen.has_unusual_keys) {
             let line = LineText::whole(text);
             let name = index.top(line).get("type").and_then(Json::as_str);
-            self.kind = name.map_or(Kind::Untyped, |name| Kind::named(&name));
-            if self.is_message() && index.n_block_fields() > max_block_fields(text.len()) {
-                self.kind = Kind::Bad;
-                let message = "not a message: it has very many blocks that are very short";
-                findings.push(Finding::new(Code::BrokenLine, at, message));
-                return fields.truncate(position);
-            }
+            self.kind = match name {
+                Some(name) => Kind::named(&name),
+                None => kind_of_role(index.top(line).get(key::MESSAGE)),
+            };
             if seen.max_depth >= DEPTH_LIMIT {
                 let message = format!("values are nested {} levels deep", seen.max_depth);
                 findings.push(Finding::new(Code::DeepNesting, at, message));
@@ -839,10 +707,15 @@ impl LineRecord {
     }
 }
 
-/// Returns whether a line contains nothing but white space.
-fn is_blank(line: &str) -> bool {
-    let line = line.trim_start_matches('\u{feff}').as_bytes();
-    json::skip_white(line, 0) == line.len()
+/// Returns the kind of a line without a type: that of its message's role, as other writers log replies.
+fn kind_of_role(message: Option<Json<'_>>) -> Kind {
+    let role =
+        message.filter(|message| message.is_object()).and_then(|message| message.get(key::ROLE)?.as_str());
+    match role.as_deref() {
+        Some("user") => Kind::User,
+        Some("assistant") => Kind::Assistant,
+        _ => Kind::Untyped,
+    }
 }
 
 /// Builds the finding for a line that is not an object, with the most specific message available.
@@ -890,18 +763,13 @@ mod tests {
     }
 
     #[test]
-    fn very_many_blocks_are_read_without_an_index() {
+    fn a_line_with_very_many_blocks_is_a_message() {
         for (block, n_objects) in [("0", 0), ("{}", 100_000), (r#"{"a":1}"#, 100_000)] {
             let blocks = [block].repeat(100_000).join(",");
-            let line = format!(r#"{{"type":"attachment","message":{{"content":[{blocks}]}}}}"#);
+            let line = format!(r#"{{"type":"user","message":{{"content":[{blocks}]}}}}"#);
             let (entry, findings) = Entry::parse(line.as_bytes());
-            assert_eq!(findings, []);
+            assert_eq!((entry.kind(), findings), (Kind::User, Vec::new()));
             assert_eq!(entry.message().unwrap().blocks().count(), n_objects);
-            assert!(entry.source.fields.len() <= max_block_fields(line.len()) + 8);
-            // The same as a message.
-            let (entry, findings) = Entry::parse(line.replacen("attachment", "user", 1).as_bytes());
-            let kind = if n_objects == 0 { Kind::User } else { Kind::Bad };
-            assert_eq!((entry.kind(), findings.is_empty()), (kind, n_objects == 0));
         }
     }
 

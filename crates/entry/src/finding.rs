@@ -99,7 +99,7 @@ codes! {
     /// A message without content, or an empty text block.
     EmptyContent = "F14" "empty-content" Warning "remove the block; if the message becomes empty, remove the line and reattach its children",
     /// A line so long that readers become slow or fail.
-    HugeLine = "F15" "huge-line" Warning "truncate `toolUseResult`; remove progress lines",
+    HugeLine = "F15" "huge-line" Warning "truncate `toolUseResult`",
     /// `sessions-index.json` does not match the session files.
     StaleIndex = "F16" "stale-index" Warning "delete the index; Claude Code rebuilds it",
     /// The first line hides the session from the picker.
@@ -128,8 +128,8 @@ codes! {
     OddBytes = "F28" "odd-bytes" Warning "rewrite the line as plain UTF-8",
     /// A key that occurs twice in an object.
     DuplicateKey = "F29" "duplicate-key" Warning "keep the last value",
-    /// Values nested deeper than most parsers support.
-    DeepNesting = "F30" "deep-nesting" Warning "move the line out of the log",
+    /// Values nested deeper than some parsers support. Claude Code reads them.
+    DeepNesting = "F30" "deep-nesting" Note "none needed",
 }
 
 impl fmt::Display for Code {

@@ -59,14 +59,12 @@ impl<'a> LineIndex<'a> {
     }
 
     /// Indexes the object that begins at `start` and extends to the end of the text. Appends the index to
-    /// `fields`. If the message has more than `max_block_fields` blocks and members of blocks, it is not
-    /// indexed, and [`LineIndex::n_block_fields`] is greater than that maximum.
+    /// `fields`.
     ///
     /// Returns an error message if the text is not a JSON object.
     pub(crate) fn build(
         text: &str,
         start: usize,
-        max_block_fields: usize,
         fields: &mut Vec<FieldOffsets>,
     ) -> Result<LineProperties, String> {
         let mut builder = IndexBuilder {
@@ -75,7 +73,6 @@ impl<'a> LineIndex<'a> {
             message: InlineVec::EMPTY,
             blocks: InlineVec::EMPTY,
             message_end: None,
-            max_block_fields,
         };
         let mut walker = JsonValidator::new(&text[start..]);
         let walked = builder.line(&mut walker);
@@ -113,11 +110,6 @@ impl<'a> LineIndex<'a> {
         fields.extend([FieldOffsets { key: count, value: count }, FieldOffsets { key: 0, value: 0 }]);
         fields.extend(members);
         Ok(LineProperties { max_depth: 1, may_have_surrogates: true, has_unusual_keys: true })
-    }
-
-    /// Returns the number of blocks of the message and of their members.
-    pub(crate) fn n_block_fields(self) -> usize {
-        self.fields.len() - self.top as usize - self.message.1 as usize
     }
 
     /// Returns the number of fields that [`LineIndex::append_to`] appends.
@@ -240,8 +232,6 @@ struct IndexBuilder {
     message: InlineVec<16>,
     blocks: InlineVec<16>,
     message_end: Option<u32>,
-    /// Further blocks and members of blocks are not recorded.
-    max_block_fields: usize,
 }
 
 impl IndexBuilder {
@@ -281,8 +271,8 @@ impl IndexBuilder {
     }
 
     fn block(&mut self, walker: &mut JsonValidator<'_>) -> Result<(), JsonSyntaxError> {
-        // Blocks are objects. If there are too many, the message is not indexed.
-        if walker.peek() != Some(b'{') || self.blocks.count > self.max_block_fields {
+        // Blocks are objects.
+        if walker.peek() != Some(b'{') {
             return walker.value();
         }
         let header = self.blocks.count;
@@ -290,9 +280,7 @@ impl IndexBuilder {
         self.blocks.push(FieldOffsets { key: start, value: start });
         walker.object(|walker, key| {
             let field = FieldOffsets { key: self.at(key), value: self.at(walker.pos()) };
-            if self.blocks.count <= self.max_block_fields {
-                self.blocks.push(field);
-            }
+            self.blocks.push(field);
             walker.value()
         })?;
         self.blocks.set_value(header, self.at(walker.pos()));
@@ -308,8 +296,7 @@ impl IndexBuilder {
             fields.reserve_exact(2 + count);
         }
         fields.push(FieldOffsets { key: top as u32, value: count as u32 });
-        let message_end = self.message_end.filter(|_| self.blocks.count <= self.max_block_fields);
-        let (end, message) = message_end.map_or((0, 0), |end| (end, message as u32));
+        let (end, message) = self.message_end.map_or((0, 0), |end| (end, message as u32));
         fields.push(FieldOffsets { key: end, value: message });
         for part in [self.top.parts(), self.message.parts(), self.blocks.parts()].into_iter().flatten() {
             fields.extend_from_slice(part);

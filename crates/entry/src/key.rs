@@ -95,6 +95,7 @@ keys! {
     PARENT_UUID = "parentUuid",
     RENDERED = "rendered",
     RENDERED_ROLE = "renderedRole",
+    ROLE = "role",
     REQUEST_ID = "requestId",
     REQUEST_SESSION_ID = "requestSessionId",
     SERVER_TOOL_USE = "server_tool_use",

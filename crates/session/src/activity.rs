@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use foldhash::{HashMap, HashSet};
-use threadline_entry::lens::{Block, FromJson, Progress};
+use threadline_entry::lens::{Block, FromJson, Lens, Progress};
 use threadline_entry::{
     BlockForm, BlockKind, BlockOutline, Entry, Json, Kind, LineOutline, LogLine, Millis, decode, key,
     parse_line, parse_timestamp, value, walk,
@@ -212,11 +212,14 @@ impl ActivityScan {
         let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
         let inner = progress.and_then(|progress| progress.data()?.message());
         let around = |key: &str| inner.map_or_else(|| entry.get(key), |inner| inner.get(key));
-        let message = around(key::MESSAGE).filter(|message| message.is_object());
+        let message = match inner {
+            Some(inner) => inner.get(key::MESSAGE).filter(|message| message.is_object()),
+            None => entry.message().map(|message| message.object().json()),
+        };
         let in_message = |key: &str| message.and_then(|message| message.get(key));
         let texts = [
             entry.get(key::UUID),
-            entry.get(key::TIMESTAMP),
+            entry.get(key::TIMESTAMP).or_else(|| in_message(key::TIMESTAMP)),
             in_message(key::ID),
             around(key::REQUEST_ID),
             entry.get(key::SUBTYPE),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use memchr::memchr;
-use threadline_entry::{Millis, key, parse_timestamp};
+use threadline_entry::{Millis, key, parse_timestamp, walk};
 
 use crate::file_window::{MAX_HEAD_BYTES, fill, lines_back};
 use crate::leading_members;
@@ -46,11 +46,12 @@ pub(crate) fn read_last_message(path: &Path) -> Option<SystemTime> {
     Some(UNIX_EPOCH + Duration::from_millis(millis))
 }
 
-/// Returns the timestamp of a line, if it has one. A line that was not written to its end is no message.
+/// Returns the timestamp of a line or of its message, if it has one. A line that was not written to its end is no message.
 pub(crate) fn line_time(line: &[u8]) -> Option<Millis> {
     line.trim_ascii_end().ends_with(b"}").then_some(())?;
     let [time] = leading_members::members(line, [(key::TIMESTAMP, true)]);
-    parse_timestamp(&time?.as_str()?)
+    let of_message = || walk::pick(line, [key::MESSAGE])?[0]?.get(key::TIMESTAMP);
+    parse_timestamp(&time.or_else(of_message)?.as_str()?)
 }
 
 /// Returns the timestamp of the last line that has one, within the last 4 MiB of a file.

@@ -10,7 +10,9 @@ use std::time::SystemTime;
 use memchr::{memchr, memmem, memrchr_iter};
 use rayon::prelude::*;
 use threadline_entry::key::{self, quoted};
-use threadline_entry::{FirstPromptSearch, Json, Millis, SessionStartSearch, TitleSources, walk};
+use threadline_entry::{
+    Entry, FirstPromptSearch, Json, Kind, Millis, SessionStartSearch, TitleSources, walk,
+};
 
 use crate::agent_file::AgentCounts;
 use crate::file_window::{
@@ -456,8 +458,11 @@ impl LineKind {
 /// Returns whether a line is part of a reply.
 fn is_reply(line: &[u8]) -> bool {
     REPLY.find(line).is_some() && {
-        let [kind] = leading_members::members(line, [(key::TYPE, true)]);
-        kind.is_some_and(|kind| kind.is_str("assistant"))
+        match leading_members::members(line, [(key::TYPE, true)]) {
+            [Some(kind)] => kind.is_str("assistant"),
+            // Other writers leave out the type of a reply.
+            [None] => Entry::parse(line).0.kind() == Kind::Assistant,
+        }
     }
 }
 

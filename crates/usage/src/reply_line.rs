@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{FromJson, Lens, Moment};
-use threadline_entry::{Entry, Json, Millis, key, value, walk};
+use threadline_entry::{Entry, Json, Kind, Millis, key, value, walk};
 
 use crate::explain::RejectReason;
 use crate::figures::{self, UsageFigures};
@@ -91,6 +91,8 @@ pub(crate) enum LineClass<'a> {
 
 /// The relevant values of a line and of its message.
 pub(crate) struct LineValues<'a> {
+    /// Whether the line is a part of a reply.
+    is_reply: bool,
     line: [Option<Json<'a>>; N_LINE_KEYS],
     message: [Option<Json<'a>>; N_MESSAGE_KEYS],
     usage: UsageValue<'a>,
@@ -164,9 +166,11 @@ impl<'a> LineValues<'a> {
     /// Takes the values of a line read with a cached layout; `None` if it has to be read by a slower method.
     pub(crate) fn from_layout(values: &ReplyValues<'a>) -> Option<Self> {
         let figures = UsageFigures::from_layout(values, N_KEYS)?;
+        // The role of the message is the kind of a line without a type.
+        let is_reply = values.get(0)?.is_str("assistant");
         let line = std::array::from_fn(|i| values.get(i));
         let message = std::array::from_fn(|i| values.get(N_LINE_KEYS + i));
-        Some(Self { line, message, usage: UsageValue::Parsed(figures), rare: None, data: None })
+        Some(Self { is_reply, line, message, usage: UsageValue::Parsed(figures), rare: None, data: None })
     }
 
     /// Reads the values of a line with a key of its message at offset `hit`; `None` if it has to be parsed in
@@ -174,10 +178,13 @@ impl<'a> LineValues<'a> {
     pub(crate) fn skim(line: &'a [u8], hit: usize) -> Option<Self> {
         let (values, [id, model, stop, usage]) =
             walk::skim_around(line, hit, LINE_KEYS, [key::ID, key::MODEL, key::STOP_REASON, key::USAGE])?;
-        let is_progress = values[0].is_some_and(|kind| kind.is_str("progress"));
+        // The role of the message is the kind of a line without a type.
+        let kind = values[0]?;
+        let is_progress = kind.is_str("progress");
         let data = is_progress.then(|| walk::skim(line, [key::DATA], [])).flatten();
         let data = data.and_then(|([data], [])| data);
         Some(Self {
+            is_reply: kind.is_str("assistant"),
             line: values,
             message: [id, model, stop],
             usage: UsageValue::Unparsed(usage),
@@ -189,8 +196,11 @@ impl<'a> LineValues<'a> {
     /// Takes the values of an entry, which has an index of its message.
     pub(crate) fn of(entry: &'a Entry) -> Self {
         let message = entry.message().map(Lens::object);
+        let mut line = LINE_KEYS.map(|key| entry.get(key));
+        line[TIMESTAMP] = line[TIMESTAMP].or_else(|| message?.get(key::TIMESTAMP));
         Self {
-            line: LINE_KEYS.map(|key| entry.get(key)),
+            is_reply: entry.kind() == Kind::Assistant,
+            line,
             message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
             usage: UsageValue::Unparsed(message.and_then(|message| message.get(key::USAGE))),
             data: entry.get(key::DATA),
@@ -203,10 +213,11 @@ impl<'a> LineValues<'a> {
         }
     }
 
-    /// Reads the values of a parsed object.
+    /// Reads the values of a reply that was parsed.
     fn from_object(get: impl Fn(&str) -> Option<Json<'a>>) -> Self {
         let message = get(key::MESSAGE);
         Self {
+            is_reply: true,
             line: LINE_KEYS.map(&get),
             message: MESSAGE_KEYS.map(|key| message.and_then(|message| message.get(key))),
             usage: UsageValue::Unparsed(message.and_then(|message| message.get(key::USAGE))),
@@ -217,11 +228,10 @@ impl<'a> LineValues<'a> {
 
     /// Classifies the line.
     pub(crate) fn classify(self) -> LineClass<'a> {
-        let Some(kind) = self.line[0] else { return LineClass::Other };
-        if kind.is_str("assistant") {
+        if self.is_reply {
             return self.classify_reply(None);
         }
-        let data = self.data.filter(|_| kind.is_str("progress"));
+        let data = self.data.filter(|_| self.line[0].is_some_and(|kind| kind.is_str("progress")));
         match data.and_then(repeated_reply) {
             Some(inner) => Self::from_object(|key| inner.get(key)).classify_reply(Some(&self)),
             None => LineClass::Other,

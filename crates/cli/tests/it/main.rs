@@ -28,6 +28,7 @@ mod list;
 mod masking;
 mod mcp;
 mod names;
+mod other_writer;
 mod overview;
 #[cfg(unix)]
 mod path_safety;

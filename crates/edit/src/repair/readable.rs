@@ -242,6 +242,7 @@ impl<'r> LineFixer<'r> {
     /// Adds a line. `later_time` returns the time of the next line that has one.
     fn push(&mut self, mut line: RepairLine, later_time: impl FnOnce() -> Option<Millis>) {
         if is_tree(&line.entry) {
+            write_as_message(&mut line);
             self.add_missing_fields(&mut line, later_time);
             self.follow_rename(&mut line);
             if self.is_copy(&line) {
@@ -306,6 +307,34 @@ impl<'r> LineFixer<'r> {
         line.set(key::UUID, &quote(&own), "new uuid (duplicate)");
         self.renamed.insert(uuid, own);
     }
+}
+
+/// Rewrites a prompt or reply of another writer in the form that Claude Code reads: with a type, and with its
+/// content in a message.
+fn write_as_message(line: &mut RepairLine) {
+    let entry = &line.entry;
+    let role = match entry.kind() {
+        kind @ (Kind::User | Kind::Assistant) => kind.name().unwrap_or_default(),
+        _ => return,
+    };
+    let has_message = entry.get(key::MESSAGE).is_some_and(Json::is_object);
+    let content = entry.get(key::CONTENT).map(|content| content.raw().to_owned());
+    if entry.type_name().is_none() {
+        line.set(key::TYPE, &quote(role), "type added");
+    }
+    if let Some(content) = content.filter(|_| !has_message) {
+        let message = format!(r#"{{"role":"{role}","content":{content}}}"#);
+        line.set(key::MESSAGE, &message, "content moved into a message");
+        let without = without_key(&line.entry, key::CONTENT);
+        (line.entry, line.findings) = Entry::parse_at(without.as_bytes(), Ending::Newline, line.entry.at());
+    }
+}
+
+/// Returns the text of a line without a key.
+fn without_key(entry: &Entry, key: &str) -> String {
+    let text = entry.text();
+    let Some(object) = entry.object() else { return text.to_owned() };
+    apply(text, &mut delete_parts(text, object.json(), |_, name, _| name == Some(key)))
 }
 
 fn has_same_content(one: &Entry, other: &Entry) -> bool {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use threadline_edit::{EditPlan, PlanTarget, REPAIRED_CODES, Repair};
-use threadline_entry::{Code, Finding, Kind, Severity};
+use threadline_entry::{Code, Entry, Finding, Kind, Severity};
 use threadline_session::{ClientVersion, Session};
 use threadline_testkit::log;
 
@@ -249,12 +249,6 @@ a2 <- u2  reply  m2 text "On."
             "duplicate key removed",
             all,
         ),
-        fault(
-            Code::DeepNesting,
-            appended(&format!("raw {{\"type\":\"mode\",\"mode\":{}{}}}\n", "[".repeat(600), "]".repeat(600))),
-            "nested too deeply",
-            all,
-        ),
     ]
 }
 
@@ -341,6 +335,75 @@ fn real_sessions_have_no_repairable_defects_afterwards() {
 fn a_sound_session_is_unchanged() {
     for bytes in [log(TALK), appended("title \"Loom\"\n")] {
         assert!(is_untouched(&bytes));
+    }
+}
+
+/// Returns the lines of the log after an in-place repair, and the reasons.
+fn repaired_lines(bytes: &[u8]) -> (Vec<String>, Vec<String>) {
+    repaired(bytes, PlanTarget::InPlace, |plan| {
+        let lines = String::from_utf8(plan.to_bytes()).unwrap().lines().map(str::to_owned).collect();
+        (lines, plan.changes_by_reason().into_iter().map(|group| group.why).collect())
+    })
+}
+
+#[test]
+fn lines_that_are_json_are_never_removed() {
+    let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(600), "]".repeat(600));
+    let call = format!("a1 <- u1 reply m1 tool t1 Bash {deep}\nr1 <- a1 result t1 \"ok\"\n");
+    let long = format!("p1 <- u1 progress hook t1 {{\"text\":\"{}\"}}\n", "x".repeat(21 << 20));
+    let plain =
+        "a1 <- u1 reply m1 [] +{\"message\":{\"id\":\"m1\",\"role\":\"assistant\",\"content\":\"Hi.\"}}\n";
+    for (notation, n_lines) in [(call, 3), (long, 2), (plain.to_owned(), 2)] {
+        let bytes = log(&format!("u1 user \"go\"\n{notation}raw {{\"torn\n"));
+        let (lines, why) = repaired_lines(&bytes);
+        assert_eq!((lines.len(), &why[..]), (n_lines, &["unreadable line".to_owned()][..]));
+    }
+    let short = log("u1 user \"go\"\n").repeat(4000);
+    let n_lines = repaired(&[&short[..], b"{torn\n"].concat(), PlanTarget::InPlace, |plan| {
+        (plan.n_lines_before(), plan.len(), plan.counts())
+    });
+    assert_eq!(n_lines, (4001, 1, [4000, 0, 0]), "copies of one line, and one that is not JSON");
+    let messages: String = (0..4000)
+        .map(|i| format!("{{\"type\":\"user\",\"uuid\":\"u{i}\",\"message\":{{\"content\":\"{i}\"}}}}\n"))
+        .collect();
+    assert_eq!(repaired_lines(messages.as_bytes()).0.len(), 4000);
+}
+
+/// The log form of other writers: the role of a line is its type or that of its message, and its content is
+/// in the message or next to the type.
+const OTHER_FORM: &str = r#"{ "sessionId": "sess1", "type": "user", "content": "read a file" }
+{ "message": { "id": "m1", "role": "assistant", "content": [{ "type": "tool_use", "id": "t1", "name": "Read", "input": { "path": "/" } }] } }
+{ "type": "user", "content": [{ "type": "tool_result", "tool_use_id": "t1", "content": "file data" }] }
+{ "message": { "id": "m2", "role": "assistant", "content": [{ "type": "text", "text": "done" }] } }
+"#;
+
+#[test]
+fn lines_of_other_writers_are_written_as_claude_code_reads_them() {
+    let (lines, why) = repaired_lines(OTHER_FORM.as_bytes());
+    let message = |line: &str| {
+        let (entry, _) = Entry::parse(line.as_bytes());
+        let message = entry.get("message").map(|json| json.raw().to_owned()).unwrap_or_default();
+        (entry.type_name().map(|name| name.into_owned()), message)
+    };
+    let [prompt, call, result, reply] = &lines[..] else { panic!("{lines:#?}") };
+    assert_eq!(
+        message(prompt),
+        (Some("user".into()), r#"{"role":"user","content":"read a file"}"#.to_owned())
+    );
+    assert_eq!(message(call).0.as_deref(), Some("assistant"));
+    assert!(
+        message(result).1.starts_with(r#"{"role":"user","content":[{ "type": "tool_result""#),
+        "{result}"
+    );
+    assert_eq!(message(reply).0.as_deref(), Some("assistant"));
+    for reason in ["type added", "content moved into a message", "uuid added", "timestamp added"] {
+        assert!(why.iter().any(|why| why == reason), "{reason}: {why:?}");
+    }
+    let session = Session::from_bytes(lines.join("\n").as_bytes());
+    assert_eq!(faults(&session), []);
+    let sent = sent(&session).join("\n");
+    for text in ["read a file", "file data", "done"] {
+        assert!(sent.contains(text), "{text}: {sent}");
     }
 }
 

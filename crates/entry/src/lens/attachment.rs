@@ -118,6 +118,15 @@ lens! {
         total: f64 = "total",
         remaining: f64 = "remaining",
 
+        /// `goal_status`: a condition that must hold before the model may stop, and the last check of it.
+        condition: Cow<'a, str> = "condition",
+        met: bool = "met",
+        reason: Cow<'a, str> = "reason",
+        iterations: u64 = "iterations",
+        tokens: u64 = "tokens",
+        /// The goal was set; it was not checked yet.
+        sentinel: bool = "sentinel",
+
         /// `max_turns_reached`.
         max_turns: u64 = "maxTurns",
         turn_count: u64 = "turnCount",

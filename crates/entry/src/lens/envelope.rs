@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
-    AttachmentBody, Content, Json, List, Message, Moment, Name, ProgressBody, Todo, ToolUseResult, lens,
+    AttachmentBody, Content, Json, List, Message, Moment, Name, Open, ProgressBody, Todo, ToolUseResult, lens,
 };
 
 lens! {
@@ -71,6 +71,10 @@ lens! {
         mcp_call_not_read_only: bool = "mcpCallNotReadOnly",
         classifier_meta_lines: Cow<'a, str> = "classifierMetaLines",
         tool_denial_kind: Name<'a> = "toolDenialKind",
+        /// What an MCP tool returned besides the text of the result (from 2.1.325).
+        mcp_meta: McpMeta<'a> = "mcpMeta",
+        /// The line repeats the summary of an earlier compaction.
+        repeats_compact_summary: bool = "repeatsCompactSummary",
         /// The reply that the user interrupted.
         interrupted_message_id: Name<'a> = "interruptedMessageId",
         /// The reply that a model refused to complete.
@@ -78,6 +82,24 @@ lens! {
         queue_skip_attachments: bool = "queueSkipAttachments",
         queue_transcript_only: bool = "queueTranscriptOnly",
         sandboxed: Json<'a> = "sandboxed",
+    }
+
+    /// What an MCP tool returned besides the text of the result.
+    McpMeta {
+        meta: Open<'a> = "_meta",
+        /// The result as an object of the tool's output schema.
+        structured_content: Open<'a> = "structuredContent",
+        resource_links: List<'a, ResourceLink<'a>> = "resourceLinks",
+    }
+
+    /// A resource of an MCP server that a result refers to.
+    ResourceLink {
+        uri: Cow<'a, str> = "uri",
+        name: Cow<'a, str> = "name",
+        title: Cow<'a, str> = "title",
+        description: Cow<'a, str> = "description",
+        mime_type: Name<'a> = "mimeType",
+        size: u64 = "size",
     }
 
     /// Claude Code's own numbering of prompts and turns, from 1.
@@ -137,6 +159,11 @@ lens! {
         api_error: Cow<'a, str> = "apiError",
         api_error_type: Name<'a> = "apiErrorType",
         error_details: Json<'a> = "errorDetails",
+        api_error_is_transient: bool = "apiErrorIsTransient",
+        /// Sending the request again cannot succeed.
+        resend_cannot_cure: bool = "resendCannotCure",
+        /// The line takes the place of one that could not be sent as it was.
+        heals_distinct_carrier: Json<'a> = "healsDistinctCarrier",
         is_aborted_mid_stream: bool = "isAbortedMidStream",
         failed_response_had_no_tool_call: bool = "failedResponseHadNoToolCall",
         server_classifier_request: Json<'a> = "serverClassifierRequest",
@@ -174,6 +201,8 @@ lens! {
         rendered_in_human_turn: List<'a, Rendered<'a>> = "renderedInHumanTurn",
         rendered_role: Name<'a> = "renderedRole",
         rendered_beside_tool_result: Json<'a> = "renderedBesideToolResult",
+        /// The attachment repeats an earlier one that the context has lost.
+        reread_entry: Json<'a> = "rereadEntry",
     }
 
     /// A text of an attachment as sent to the model.

@@ -36,6 +36,8 @@ lens! {
     Snapshot {
         message_id: Name<'a> = "messageId",
         timestamp: Moment = "timestamp",
+        /// The snapshot was taken before the turn changed a file.
+        pre_checkpoint: Json<'a> = "preCheckpoint",
         /// A map from path to [`Backup`].
         tracked_file_backups: Map<'a, Backup<'a>> = "trackedFileBackups",
     }

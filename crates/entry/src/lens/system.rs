@@ -130,6 +130,7 @@ lens! {
         hook_count: u64 = "hookCount",
         hook_infos: List<'a, HookInfo<'a>> = "hookInfos",
         hook_errors: List<'a, Json<'a>> = "hookErrors",
+        failed_hook_error_indexes: List<'a, Json<'a>> = "failedHookErrorIndexes",
         hook_additional_context: List<'a, Json<'a>> = "hookAdditionalContext",
         prevented_continuation: bool = "preventedContinuation",
         stop_reason: Name<'a> = "stopReason",
@@ -164,7 +165,7 @@ lens! {
         /// The error of the API, which may be nested.
         error: Mixed<'a, FailedRequest<'a>> = "error",
         details: Json<'a> = "details",
-        headers: Open<'a> = "headers",
+        headers: ResponseHeaders<'a> = "headers",
         request_id: Json<'a> = "requestID",
         request_id_too: Json<'a> = "requestId",
         api_request_id: Json<'a> = "request_id",
@@ -172,6 +173,37 @@ lens! {
         is_network_down: bool = "isNetworkDown",
         no_response: Json<'a> = "noResponse",
         rate_limits: Open<'a> = "rateLimits",
+    }
+
+    /// The HTTP headers of a failed request's response.
+    ResponseHeaders {
+        retry_after: Json<'a> = "retry-after",
+        should_retry: Json<'a> = "x-should-retry",
+        request_id: Json<'a> = "request-id",
+        organization_id: Json<'a> = "anthropic-organization-id",
+        rate_limit_reset: Json<'a> = "anthropic-ratelimit-unified-reset",
+        rate_limit_status: Json<'a> = "anthropic-ratelimit-unified-status",
+        rate_limit_fallback: Json<'a> = "anthropic-ratelimit-unified-fallback-percentage",
+        rate_limit_overage: Json<'a> = "anthropic-ratelimit-unified-overage-status",
+        rate_limit_claim: Json<'a> = "anthropic-ratelimit-unified-representative-claim",
+        cache_status: Json<'a> = "cf-cache-status",
+        ray: Json<'a> = "cf-ray",
+        connection: Json<'a> = "connection",
+        content_encoding: Json<'a> = "content-encoding",
+        content_length: Json<'a> = "content-length",
+        content_security_policy: Json<'a> = "content-security-policy",
+        content_type: Json<'a> = "content-type",
+        date: Json<'a> = "date",
+        keep_alive: Json<'a> = "keep-alive",
+        server: Json<'a> = "server",
+        server_timing: Json<'a> = "server-timing",
+        set_cookie: Json<'a> = "set-cookie",
+        strict_transport_security: Json<'a> = "strict-transport-security",
+        transfer_encoding: Json<'a> = "transfer-encoding",
+        vary: Json<'a> = "vary",
+        via: Json<'a> = "via",
+        upstream_time: Json<'a> = "x-envoy-upstream-service-time",
+        robots: Json<'a> = "x-robots-tag",
     }
 
     /// A connection that failed.

@@ -115,6 +115,8 @@ lens! {
         /// The number of changed files that are not listed with their text.
         more_files: u64 = "moreFiles",
         changed_files: List<'a, Cow<'a, str>> = "changedFiles",
+        /// The command changed files, and Claude Code did not look at which.
+        skipped: bool = "skipped",
         skipped_large: Json<'a> = "skippedLarge",
         restricted: Json<'a> = "restricted",
     }

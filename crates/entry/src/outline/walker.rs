@@ -97,7 +97,13 @@ impl OutlineWalker {
         })?;
         // A line that repeats another one has no request of its own.
         let has_two_requests = self.values.nested.is_some() && seen.contains(8);
-        (skip_white(line, end) == line.len() && !has_two_requests && self.spare_bytes > 0).then_some(())
+        // Other writers leave out the type of a reply, or put the content next to the type.
+        let is_of_other_form = match self.values.kind {
+            None => self.values.has_message,
+            Some(kind) => matches!(kind, Kind::User | Kind::Assistant) && !self.values.has_message,
+        };
+        let is_read = !has_two_requests && !is_of_other_form && self.spare_bytes > 0;
+        (skip_white(line, end) == line.len() && is_read).then_some(())
     }
 
     /// Reads the body of an attachment or of a progress report, and returns its end.

@@ -125,6 +125,14 @@ fn a_new_key_is_reported_in_every_object_of_every_real_log() {
 }
 
 #[test]
+fn a_new_header_of_a_failed_request_is_reported() {
+    let line = r#"{"type":"system","subtype":"api_error","error":{"status":529,"headers":{"retry-after":"7","x-new":1}}}"#;
+    let mut unknown = Vec::new();
+    drift(&Entry::parse(line.as_bytes()).0, &mut |path| unknown.push(path.to_owned()));
+    assert_eq!(unknown, ["system.error.headers.x-new"]);
+}
+
+#[test]
 fn deeply_nested_values_do_not_overflow_the_stack() {
     let list = format!("{}1{}", "[".repeat(200_000), "]".repeat(200_000));
     let block = r#"[{"type":"tool_result","tool_use_id":"t","content":"#;

@@ -297,7 +297,7 @@ fn f30_values_nested_too_deep() {
     let nested = |depth: usize| {
         format!("{TALK}raw {{\"type\":\"mode\",\"mode\":{}{}}}", "[".repeat(depth), "]".repeat(depth))
     };
-    assert_snapshot!(planted(&nested(9), &nested(600)), @"line 7  F30 deep-nesting  warning: values are nested 600 levels deep");
+    assert_snapshot!(planted(&nested(9), &nested(600)), @"line 7  F30 deep-nesting  note: values are nested 600 levels deep");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::error::{CommandError, CommandOutcome};
 ///
 /// Removes torn lines, and splits lines that run together. Lines without an id, a time or a parent get one.
 /// Calls without results, results without calls, empty messages, broken thinking and errors at the end are
-/// removed. The conversation, and that of every sub-agent, becomes one straight chain. Each repair is listed
-/// with its lines.
+/// removed. Other lines that can be read stay, whatever their form. The conversation, and that of every
+/// sub-agent, becomes one straight chain. Each repair is listed with its lines.
 ///
 /// Faults that need a decision are listed and not repaired: secrets (see `edit redact`), and conversations
 /// that two processes wrote at the same time (a repaired copy has the active one).

@@ -112,8 +112,7 @@ fn write_head(
         true => TermText::new(),
         false => text!("  ({})", TermText::join(changes, &", ".into())),
     };
-    let entries = session.entries().len() as u64;
-    writeln!(out, "  lines   {} → {}{changes}", count(entries), count(plan.len() as u64))?;
+    writeln!(out, "  lines   {} → {}{changes}", count(plan.n_lines_before()), count(plan.len() as u64))?;
     let (before, after) = (plan.tokens_before(), plan.tokens_after());
     writeln!(out, "  tokens  ≈{} → ≈{}{}", count(before), count(after), share(page, before, after))?;
     let (before, after) = (edit.size_before(), plan.digest().length);
