@@ -163,7 +163,7 @@ pub struct EditObject<'a> {
 }
 
 /// Returns the output of `replay`:
-/// `{"schema":2,"session":…,"claude_code_version":"2.1.325","messages":[…]}`.
+/// `{"schema":2,"session":…,"claude_code_version":"2.1.328","messages":[…]}`.
 ///
 /// `version` is the version of Claude Code that is emulated. Blocks keep their bytes from the log, unless
 /// that version changes them, so this returns text instead of a serialisable value.

@@ -18,11 +18,16 @@ pub(crate) struct ReplayArgs {
     session: String,
 
     /// Version of Claude Code that resumes the session, such as 2.1.197 [default: the newest known version]
-    ///
-    /// Known versions: 2.1.20, 2.1.197, 2.1.220, 2.1.250, 2.1.300, 2.1.325. A version between two of them
-    /// follows the rules of the older one.
-    #[arg(long = "as", value_name = "VERSION")]
+    #[arg(long = "as", value_name = "VERSION", long_help = version_help())]
     client: Option<ClientVersion>,
+}
+
+fn version_help() -> String {
+    format!(
+        "Version of Claude Code that resumes the session, such as 2.1.197 [default: the newest known version]\n\n\
+         Known versions: {}. A version between two of them follows the rules of the older one.",
+        ClientVersion::known_list()
+    )
 }
 
 pub(crate) fn run(cx: &Context, args: &ReplayArgs) -> Result<CommandOutcome, CommandError> {

@@ -124,7 +124,7 @@ fn completions_and_the_man_page_name_every_command() {
     assert!(header.starts_with(".TH threadline 1") && header.contains(env!("CARGO_PKG_VERSION")), "{header}");
     assert!(!page.contains("session format:"), "the version is one line: {page}");
     let version = text(&run(none.path(), &["--version"]));
-    assert!(version.contains("session format: Claude Code 2.1.20 to 2.1.325"), "{version}");
+    assert!(version.contains("session format: Claude Code 2.1.20 to 2.1.328"), "{version}");
 }
 
 #[test]

@@ -596,7 +596,7 @@ fn a_strip_lists_the_lines_it_removes() {
       lines   6 → 3  (3 removed, 1 changed)
       tokens  ≈27 → ≈3  (-89 %)
       size    2.7 kB → 1.1 kB  (-60 %)
-      resume  same in Claude Code 2.1.20 to 2.1.325
+      resume  same in Claude Code 2.1.20 to 2.1.328
 
     turn  lines  tokens           bytes  prompt
        1  5 → 2  27 → 3  2.5 kB → 858 B  look

@@ -84,7 +84,7 @@ fn replay_as(version: &str) -> crate::run::RunOutput {
 fn the_newest_known_version_is_the_default() {
     let log = threadline_testkit::corpus().join("orphan-call.jsonl");
     let run = threadline(["replay".as_ref(), "--json".as_ref(), log.as_os_str()]);
-    assert_eq!(run.json(), replay_as("2.1.325").json());
+    assert_eq!(run.json(), replay_as("2.1.328").json());
     assert_ne!(run.json()["messages"], replay_as("2.1.197").json()["messages"]);
 }
 
@@ -99,15 +99,18 @@ fn versions_outside_the_known_range_are_noted() {
     let (old, new) = (replay_as("1.0.128"), replay_as("2.2.0"));
     assert_eq!(old.json()["claude_code_version"], "2.1.20");
     assert!(old.err.contains("older than all known versions"), "{old}");
-    assert_eq!(new.json()["claude_code_version"], "2.1.325");
+    assert_eq!(new.json()["claude_code_version"], "2.1.328");
     assert!(new.err.contains("newer than all known versions"), "{new}");
+    for known in ["2.1.327", "2.1.328"] {
+        assert_eq!(replay_as(known).err, "", "{known}");
+    }
 }
 
 #[test]
 fn an_invalid_version_is_an_error_that_lists_known_ones() {
     let run = replay_as("latest");
     assert_eq!(run.code, 2);
-    assert!(run.err.contains("`latest` is not a version") && run.err.contains("2.1.325"), "{run}");
+    assert!(run.err.contains("`latest` is not a version") && run.err.contains("2.1.328"), "{run}");
 }
 
 #[test]

@@ -87,6 +87,17 @@ impl<'s> ReplayBlock<'s> {
         )
     }
 
+    /// Returns the call without some members of its input.
+    pub(super) fn without_input(&self, names: &[&str]) -> Option<Self> {
+        let json = self.json();
+        let input = without_members(json.get(key::INPUT)?, names)?;
+        let (id, name) = (json.get(key::ID)?.raw(), json.get(key::NAME)?.raw());
+        Some(Self::generated(
+            value::TOOL_USE,
+            format!("{{{TYPE}:\"tool_use\",{ID}:{id},{NAME}:{name},{INPUT}:{input}}}"),
+        ))
+    }
+
     /// Returns a block as the log contains it.
     fn unchanged(text: &'s str, kind: Cow<'s, str>) -> Self {
         match KINDS.iter().position(|known| *known == kind) {
@@ -288,7 +299,12 @@ fn stripped_input(name: &str, input: Json<'_>, rules: VersionRules) -> Option<St
         }
         _ => return None,
     };
-    let kept = input.members().filter(|(key, _)| !added.contains(&&*key.name()));
+    without_members(input, added)
+}
+
+/// Returns an object without some members. `None` if it has none of them.
+fn without_members(input: Json<'_>, names: &[&str]) -> Option<String> {
+    let kept = input.members().filter(|(key, _)| !names.contains(&&*key.name()));
     let kept: Vec<String> = kept.map(|(key, value)| format!("\"{}\":{}", key.raw(), value.raw())).collect();
     (kept.len() < input.members().count()).then(|| format!("{{{}}}", kept.join(",")))
 }

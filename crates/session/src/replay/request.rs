@@ -234,6 +234,9 @@ pub(super) fn messages<'s>(
     if rules.has(ReplayRule::ToolLoadedText) {
         add_tool_loaded(&mut drafts, &recorded, model.as_deref());
     }
+    if rules.has(ReplayRule::StripLoadedExitPlanMode) && recorded.contains(EXIT_PLAN_MODE) {
+        strip_loaded_plan(&mut drafts);
+    }
     drafts.into_iter().map(|draft| ReplayMessage { role: draft.role, content: draft.content }).collect()
 }
 
@@ -400,17 +403,36 @@ fn add_tool_loaded(drafts: &mut [DraftMessage<'_>], recorded: &HashSet<String>, 
             || DEFERRED_TASK_TOOLS.contains(&tool) && !model.is_some_and(reminder::takes_system_messages)
             || recorded.contains(tool)
     };
-    let refers = |block: &ReplayBlock<'_>| {
-        let content = block.json().get(key::CONTENT);
-        let mut names =
-            content.into_iter().flat_map(Json::items).filter_map(|item| item.get(key::TOOL_NAME)?.as_str());
-        block.is(value::TOOL_RESULT) && names.any(|name| has(&name))
-    };
     for draft in drafts {
-        if draft.content.iter().any(refers) {
+        if draft.content.iter().any(|block| refers_to(block, has)) {
             let at =
                 draft.content.iter().rposition(|block| block.is(value::TOOL_RESULT)).map_or(0, |at| at + 1);
             draft.content.insert(at, ReplayBlock::text("Tool loaded."));
+        }
+    }
+}
+
+/// Returns whether a block is a result that refers to a tool.
+fn refers_to(block: &ReplayBlock<'_>, is_wanted: impl Fn(&str) -> bool) -> bool {
+    let content = block.json().get(key::CONTENT);
+    let mut names =
+        content.into_iter().flat_map(Json::items).filter_map(|item| item.get(key::TOOL_NAME)?.as_str());
+    block.is(value::TOOL_RESULT) && names.any(|name| is_wanted(&name))
+}
+
+/// The tool that ends plan mode.
+const EXIT_PLAN_MODE: &str = "ExitPlanMode";
+
+/// Removes the plan from calls of `ExitPlanMode`, if a result refers to that tool.
+fn strip_loaded_plan(drafts: &mut [DraftMessage<'_>]) {
+    let mut blocks = drafts.iter().flat_map(|draft| &draft.content);
+    if !blocks.any(|block| refers_to(block, |tool| tool == EXIT_PLAN_MODE)) {
+        return;
+    }
+    for block in drafts.iter_mut().flat_map(|draft| &mut draft.content) {
+        let is_call = block.is(value::TOOL_USE) && block.field(key::NAME).as_deref() == Some(EXIT_PLAN_MODE);
+        if let Some(stripped) = is_call.then(|| block.without_input(&["plan"])).flatten() {
+            *block = stripped;
         }
     }
 }
@@ -422,7 +444,8 @@ fn recorded_tools(lines: &[ReplayLine<'_>]) -> HashSet<String> {
     let records =
         records.filter(|json| json.get(key::TYPE).is_some_and(|kind| kind.is_str("deferred_tools_record")));
     let entries = records.filter_map(|json| json.get("entries")).flat_map(Json::items);
-    entries.filter_map(|entry| entry.get(key::NAME)?.as_str().map(Cow::into_owned)).collect()
+    let deferred = entries.filter(|entry| entry.get("defer_loading").and_then(Json::as_bool) == Some(true));
+    deferred.filter_map(|entry| entry.get(key::NAME)?.as_str().map(Cow::into_owned)).collect()
 }
 
 /// Reduces the content of a result to the items that are sent.

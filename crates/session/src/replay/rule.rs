@@ -35,6 +35,8 @@ pub enum ReplayRule {
     RenamedTools,
     /// The input of `ExitPlanMode` is sent without the plan, which Claude Code added itself.
     StripExitPlanMode,
+    /// The same, if the session has looked up that tool, so that it is offered again.
+    StripLoadedExitPlanMode,
     /// Thinking of any model other than the last one is left out.
     DropForeignThinking,
     /// Blocks of the advisor, a server-side tool, are left out.
@@ -108,6 +110,7 @@ static RULES: &[RuleVersions] = &[
     since(ReplayRule::QueuedPromptText, V300),
     since(ReplayRule::ToolLoadedText, V325),
     since(ReplayRule::HideDisplayOnly, V325),
+    since(ReplayRule::StripLoadedExitPlanMode, V325),
 ];
 
 /// The set of rules that one version follows.

@@ -17,14 +17,17 @@ impl ClientVersion {
         super::VersionRules::of(self).has(super::ReplayRule::PreservedTail)
     }
 
-    /// The versions that [replays](crate::Session::replay) were compared with, oldest first.
-    pub const KNOWN: [Self; 6] = [
+    /// The versions that [replays](crate::Session::replay) were compared with, oldest first. A version
+    /// without rules of its own in [`ReplayRule`](super::ReplayRule) follows those of the one before.
+    pub const KNOWN: [Self; 8] = [
         Self::new(2, 1, 20),
         Self::new(2, 1, 197),
         Self::new(2, 1, 220),
         Self::new(2, 1, 250),
         Self::new(2, 1, 300),
         Self::new(2, 1, 325),
+        Self::new(2, 1, 327),
+        Self::new(2, 1, 328),
     ];
 
     /// The oldest known version.
@@ -103,7 +106,8 @@ mod tests {
         assert_eq!(known("2.1.197").as_deref(), Some("2.1.197"));
         assert_eq!(known("2.1.219").as_deref(), Some("2.1.197"));
         assert_eq!(known("v2.1.99").as_deref(), Some("2.1.20"));
-        assert_eq!(known("3.0.0").as_deref(), Some("2.1.325"));
+        assert_eq!(known("2.1.326").as_deref(), Some("2.1.325"));
+        assert_eq!(known("3.0.0"), Some(ClientVersion::NEWEST.to_string()));
         assert_eq!(known("2.0.50"), None);
     }
 
@@ -117,7 +121,7 @@ mod tests {
     fn other_texts_are_errors_that_name_the_known_versions() {
         for text in ["", "2", "2.1", "2.1.x", "2.1.3.4", "newest", "-2.1.3"] {
             let error = text.parse::<ClientVersion>().unwrap_err().to_string();
-            assert!(error.contains("2.1.325"), "{error}");
+            assert!(error.contains("2.1.328"), "{error}");
         }
     }
 }

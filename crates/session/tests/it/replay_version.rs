@@ -571,9 +571,31 @@ a2 <- r1  reply  m2 text "Loaded."
     "#);
     let gone = loaded.replace("WebFetch", "mcp__gone__tool");
     assert_eq!(sent("2.1.300", &gone), sent("2.1.325", &gone));
-    let record = r#"d1 <- u1  attach deferred_tools_record {"entries":[{"name":"mcp__gone__tool"}]}"#;
+    let record = r#"d1 <- u1  attach deferred_tools_record {"entries":[{"name":"mcp__gone__tool","defer_loading":true}]}"#;
     let recorded = gone.replace("a1 <- u1", &format!("{record}\na1 <- d1"));
     assert_ne!(sent("2.1.300", &recorded), sent("2.1.325", &recorded));
+}
+
+#[test]
+fn strip_loaded_exit_plan_mode() {
+    let planned = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 ToolSearch
+r1 <- a1  result t1 [ref ExitPlanMode]
+d1 <- r1  attach deferred_tools_record {"entries":[{"name":"ExitPlanMode","defer_loading":true}]}
+a2 <- d1  reply  m2 tool t2 ExitPlanMode {"plan":"Weave.","allowedPrompts":[]}
+r2 <- a2  result t2 "ok"
+"#;
+    assert!(sent("2.1.328", planned).contains(r#""ExitPlanMode" {"allowedPrompts":[]}"#));
+    let with_plan = r#""ExitPlanMode" {"allowedPrompts":[],"plan":"Weave."}"#;
+    assert!(sent("2.1.300", planned).contains(with_plan), "the tool is not offered again");
+    for other in [
+        planned.replace("[ref ExitPlanMode]", "[ref WebFetch]"),
+        planned.replace(r#","defer_loading":true"#, ""),
+        planned.replace(r#""name":"ExitPlanMode""#, r#""name":"WebFetch""#),
+    ] {
+        assert!(sent("2.1.328", &other).contains(with_plan), "{other}");
+    }
 }
 
 #[test]

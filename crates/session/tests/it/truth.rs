@@ -10,6 +10,13 @@ use threadline_entry::{Code, Json, JsonKind, Severity};
 use threadline_session::{ClientVersion, ReplayMessage, Session, SessionFamily};
 use threadline_testkit::{shared, shared_logs};
 
+/// Returns the versions with recorded replays.
+fn recorded_versions(shared: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(shared.join("truth")).expect("the truth");
+    let names = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned());
+    names.filter_map(|name| Some(name.strip_prefix("replay-")?.strip_suffix(".jsonl")?.to_owned())).collect()
+}
+
 /// Returns the sessions with a recorded replay by a version: their name, their log, and the digest of the
 /// request.
 fn recorded_replays(shared: &Path, version: &str) -> Vec<(String, Session, Value)> {
@@ -25,11 +32,10 @@ fn recorded_replays(shared: &Path, version: &str) -> Vec<(String, Session, Value
 }
 
 /// Compares our replay for a version with the requests that this version sent, session by session.
-fn compare_with_recorded(version: &str) {
-    let Some(shared) = shared() else { return };
+fn compare_with_recorded(shared: &Path, version: &str) {
     let client: ClientVersion = version.parse().unwrap();
     let mut wrong = String::new();
-    for (file, session, want) in recorded_replays(&shared, version) {
+    for (file, session, want) in recorded_replays(shared, version) {
         let got = session.replay(client).map_or(Value::Null, |messages| digest(&messages));
         if got != want {
             let place = |digest: &Value, i: usize| digest.get(i).map_or("the end".into(), Value::to_string);
@@ -41,13 +47,15 @@ fn compare_with_recorded(version: &str) {
 }
 
 #[test]
-fn a_replay_equals_the_request_of_2_1_197() {
-    compare_with_recorded("2.1.197");
-}
-
-#[test]
-fn a_replay_equals_the_request_of_2_1_325() {
-    compare_with_recorded("2.1.325");
+fn a_replay_equals_the_request_of_each_recorded_version() {
+    let Some(shared) = shared() else { return };
+    let versions = recorded_versions(&shared);
+    assert!(!versions.is_empty());
+    for version in versions {
+        let known: ClientVersion = version.parse().unwrap();
+        assert!(ClientVersion::KNOWN.contains(&known), "{version} is not a known version");
+        compare_with_recorded(&shared, &version);
+    }
 }
 
 #[test]
