@@ -71,6 +71,7 @@ pub(super) fn attachment_body(session: &Session, entry_idx: EntryIndex) -> Optio
             let dollars = |amount: Option<f64>| format!("${:.4}", amount.unwrap_or(0.0));
             ("budget", format!("{} of {} used", dollars(body.used()), dollars(body.total())))
         }
+        "goal_status" => ("goal", goal(body)?),
         "max_turns_reached" => ("turn limit", format!("{} reached", body.max_turns().unwrap_or(0))),
         "unknown_command_fallback" => {
             ("unknown command", format!("/{}", body.command_name().unwrap_or_default()))
@@ -90,6 +91,19 @@ pub(super) fn attachment_body(session: &Session, entry_idx: EntryIndex) -> Optio
         }
     };
     Some(ItemBody::Event { label: label.to_owned(), text })
+}
+
+/// Returns the state of a goal: a condition that must hold before the model may stop.
+fn goal(body: AttachmentBody<'_>) -> Option<String> {
+    let condition = body.condition()?;
+    let state = match (body.met(), body.sentinel(), body.iterations()) {
+        (Some(true), ..) => "met".to_owned(),
+        (_, Some(true), _) => "set".to_owned(),
+        (.., Some(checks)) => format!("not met after {}", plural(checks, "check")),
+        _ => "not met".to_owned(),
+    };
+    let reason = body.reason().unwrap_or_default().into_owned();
+    Some(join([format!("{state}: {condition}"), reason]))
 }
 
 /// Returns the text of an attachment of any other type: its text fields, else the text that was sent to the

@@ -1,7 +1,7 @@
 //! Tool calls: the card, the subject and the sub-agents of a call.
 
-use threadline_entry::Millis;
-use threadline_entry::lens::{Block, Content, Lens};
+use threadline_entry::lens::{Block, Content, Lens, McpMeta, User};
+use threadline_entry::{Entry, Millis, value};
 use threadline_session::{AgentIndex, EntryIndex, ToolCall, ToolOutcome};
 
 use super::line::file_of;
@@ -20,6 +20,10 @@ impl<'f> TranscriptWriter<'f> {
         let content = result.and_then(|at| at.block(session)?.content());
         let text = content.map(|content| content.text().into_owned()).unwrap_or_default();
         let text = if text.is_empty() { resources(content) } else { text };
+        let text = match result.and_then(|at| mcp_meta(&session.entries()[at.entry_idx])) {
+            Some(meta) => with_mcp_meta(text, meta),
+            None => text,
+        };
         let read_output = |path: &str| self.state.output_reads.read(path, self.builder.read_output);
         let text = saved_output_path(&text).and_then(read_output).unwrap_or(text);
         let outcome = call_block.outcome(session);
@@ -121,6 +125,37 @@ fn resources(content: Option<Content<'_>>) -> String {
     let blocks = content.into_iter().flat_map(|content| content.blocks());
     let given = blocks.filter(|block| block.is("resource") || block.is("resource_link"));
     joined(given.filter_map(resource_text), "\n")
+}
+
+/// Returns what an MCP tool returned besides the text, if the line contains one result.
+fn mcp_meta(entry: &Entry) -> Option<McpMeta<'_>> {
+    let meta = entry.lens::<User<'_>>()?.mcp_meta()?;
+    let blocks = entry.message()?.blocks();
+    (blocks.filter(|block| block.is(value::TOOL_RESULT)).count() == 1).then_some(meta)
+}
+
+/// Appends the structured content and the links of an MCP result, unless the text contains them.
+fn with_mcp_meta(mut text: String, meta: McpMeta<'_>) -> String {
+    let mut parts = Vec::new();
+    if let Some(structured) = meta.structured_content() {
+        parts.extend(
+            (text.trim() != structured.raw()).then(|| format!("structured content: {}", structured.raw())),
+        );
+    }
+    for link in meta.resource_links().into_iter().flat_map(|links| links.iter()) {
+        let uri = link.uri().unwrap_or_default();
+        if !text.contains(&*uri) {
+            let name = link.title().or_else(|| link.name()).unwrap_or_default();
+            parts.push(format!("link: {name} {uri}"));
+        }
+    }
+    for part in parts {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&part);
+    }
+    text
 }
 
 /// Returns a path relative to the working directory, if it is inside it.

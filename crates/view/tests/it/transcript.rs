@@ -386,8 +386,10 @@ fn attachments_that_carry_text_show_it() {
     let view = of(r#"
 u1        user   "go"
 x1 <- u1  attach hook_stopped_continuation {"message":"enough now","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}
-x2 <- x1  attach goal_status {"goal":"ship it","met":false,"toolUseID":"t1"}
-x3 <- x2  attach max_turns_reached {"maxTurns":2,"turnCount":3}
+x2 <- x1  attach goal_status {"met":false,"sentinel":true,"condition":"ship it"}
+y2 <- x2  attach goal_status {"met":false,"condition":"ship it","reason":"no tests ran","iterations":2,"tokens":900}
+z2 <- y2  attach goal_status {"met":true,"condition":"ship it","reason":"all tests pass"}
+x3 <- z2  attach max_turns_reached {"maxTurns":2,"turnCount":3}
 x4 <- x3  attach budget_usd {"used":0.25,"total":2,"remaining":1.75}
 x5 <- x4  attach unknown_command_fallback {"commandName":"nonesuch","availableCommandCount":41}
 x6 <- x5  attach structured_output {"data":{"n":2}}
@@ -401,7 +403,9 @@ x9 <- x8  attach instructions {"files":[{"type":"Project","path":"/w/CLAUDE.md",
     });
     insta::assert_snapshot!(lines.skip(1).collect::<Vec<_>>().join("\n"), @r#"
     stopped by hook: PreToolUse:Bash: enough now
-    goal status: goal: ship it, met: false
+    goal: set: ship it
+    goal: not met after 2 checks: ship it: no tests ran
+    goal: met: ship it: all tests pass
     turn limit: 2 reached
     budget: $0.2500 of $2.0000 used
     unknown command: /nonesuch
@@ -410,6 +414,27 @@ x9 <- x8  attach instructions {"files":[{"type":"Project","path":"/w/CLAUDE.md",
     silent turn reminder: say something
     memory: /w/CLAUDE.md
     "#);
+}
+
+#[test]
+fn structured_content_and_links_of_mcp_results_are_shown_once() {
+    let result = |text: &str, meta: &str| {
+        let view = of(&format!(
+            "u1 user \"go\"\na1 <- u1 reply m1 tool t1 mcp__loom__weave\nr1 <- a1 result t1 {text} +{{\"mcpMeta\":{meta}}}"
+        ));
+        let call = view.turns[0].items.iter().find_map(|item| match &item.body {
+            ItemBody::Call(call) => Some(call.result.clone()),
+            _ => None,
+        });
+        call.unwrap()
+    };
+    let structured = r#"{"structuredContent":{"bars":4}}"#;
+    assert_eq!(result(r#""four bars""#, structured), "four bars\nstructured content: {\"bars\":4}");
+    assert_eq!(result(r#""{\"bars\":4}""#, structured), r#"{"bars":4}"#);
+    let link = r#"{"resourceLinks":[{"uri":"file:///w/plan.txt","name":"plan.txt"}]}"#;
+    assert_eq!(result(r#""see""#, link), "see\nlink: plan.txt file:///w/plan.txt");
+    let named = "[Resource link: plan.txt] file:///w/plan.txt";
+    assert_eq!(result(&format!("\"{named}\""), link), named);
 }
 
 #[test]
