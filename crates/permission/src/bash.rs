@@ -1,7 +1,9 @@
 //! The decision about a shell command.
 
 mod git;
+mod listing;
 mod paths;
+mod ps;
 mod read_only;
 mod sed;
 mod wrapper;
@@ -9,13 +11,14 @@ mod wrapper;
 use std::path::{Path, PathBuf};
 
 use crate::decide::{AskBasis, AskReason, Permissions, Suggestion, sensitive};
-use crate::files::{Access, resolve_links};
+use crate::files::{Access, is_environment, resolve_links};
 use crate::mode::PermissionMode;
 use crate::rule::RuleEffect;
 use crate::shell::{Part, Script, Word, parse};
 
+use self::listing::{XargsCall, outward_link, outward_match};
 use git::{git_query, is_in_bare_repository};
-use paths::{PathUse, absolute, path_use};
+use paths::{PathUse, absolute, path_use, possible_paths};
 use wrapper::{Core, core, inner_commands};
 
 /// The decision about a command.
@@ -145,12 +148,10 @@ impl Check<'_> {
         if let Some(found) = &found {
             uses.extend(found.paths.iter().map(|word| (word, found.access)));
         }
-        let plain: Vec<&Word> = match found {
-            Some(_) => Vec::new(),
-            None => core.arguments().iter().filter(|word| is_operand(word)).collect(),
-        };
         // A command that is not known may read any of its arguments.
-        uses.extend(plain.into_iter().map(|word| (word, Access::Read)));
+        let is_known = found.is_some() && core.name() != Some("git");
+        let possible = if is_known { Vec::new() } else { possible_paths(core.arguments()) };
+        uses.extend(possible.iter().map(|word| (word, Access::Read)));
         uses.extend(part.redirects.iter().map(|redirect| {
             (&redirect.target, if redirect.is_write { Access::Write } else { Access::Read })
         }));
@@ -169,7 +170,7 @@ impl Check<'_> {
         if !word.is_pattern {
             return vec![path];
         }
-        paths::expand(&path)
+        paths::expand(&path, false)
     }
 
     /// Returns why a part must not remove what it names.
@@ -253,14 +254,23 @@ impl Check<'_> {
         for part in &script.commands {
             let core = core(part);
             if core.name() == Some("cd")
-                && let Some(target) = core.arguments().iter().find(|word| !word.text.starts_with('-'))
-                && let Some(path) = absolute(target, self.cwd, self.home)
+                && let Some(target) =
+                    path_use("cd", core.arguments()).and_then(|found| found.paths.into_iter().next())
+                && let Some(path) = absolute(&target, self.cwd, self.home)
             {
                 folders.push(resolve_links(&path));
             }
         }
-        let verdicts: Vec<PartVerdict> =
+        let mut verdicts: Vec<PartVerdict> =
             script.commands.iter().map(|part| self.part(part, &folders)).collect();
+        for (i, part) in script.commands.iter().enumerate() {
+            let before = i.checked_sub(1).map(|i| &script.commands[i]);
+            if verdicts[i].ask.is_none() && self.reads_unknown_files(part, before, changes > 0) {
+                verdicts[i].ask = Some(AskReason::stated(
+                    "xargs reads files whose names are only known when the command runs",
+                ));
+            }
+        }
         let asked: Vec<(&Part, &AskReason)> = script
             .commands
             .iter()
@@ -309,6 +319,34 @@ impl Check<'_> {
                 })
             }
         }
+    }
+
+    /// Whether `xargs` makes a command read files that may be outside of the working folders, or that a rule
+    /// refuses.
+    fn reads_unknown_files(&self, part: &Part, before: Option<&Part>, changes_folder: bool) -> bool {
+        let permissions = self.permissions;
+        let core = core(part);
+        let words: Vec<&str> = core.arguments().iter().map(|word| word.text.as_str()).collect();
+        let is_xargs = core.name() == Some("xargs");
+        let Some(call) = XargsCall::parse(&words).filter(|call| is_xargs && call.reads_files()) else {
+            return false;
+        };
+        let is_permitted = core
+            .allow_texts(part)
+            .iter()
+            .any(|text| permissions.rules.any(RuleEffect::Allow, |rule| rule.matches_command(text)));
+        if is_permitted {
+            return false;
+        }
+        let is_input_replaced =
+            part.has_input_text || part.redirects.iter().any(|redirect| !redirect.is_write);
+        let before =
+            before.filter(|before| before.is_in_pipeline && part.is_in_pipeline && !is_input_replaced);
+        changes_folder
+            || permissions.rules.has_paths(RuleEffect::Deny)
+            || !before.is_some_and(|before| {
+                call.gets_files_of(self::core(before).words, &permissions.workspace, self.cwd)
+            })
     }
 
     fn part(&self, part: &Part, folders: &[PathBuf]) -> PartVerdict {
@@ -385,8 +423,22 @@ impl Check<'_> {
                 return Some(AskReason::stated(reason));
             }
             for folder in folders {
-                let Some(path) = absolute(word, folder, self.home) else { continue };
-                let path = if word.is_pattern { paths::pattern_root(&path) } else { path };
+                let Some(named) = absolute(word, folder, self.home) else { continue };
+                let path = if word.is_pattern { paths::pattern_root(&named) } else { named.clone() };
+                if is_environment(&path) || word.is_pattern && path.starts_with("/proc") {
+                    return Some(AskReason::stated("Accesses /proc/*/environ which may expose secrets"));
+                }
+                // Links that a pattern matches, or that the command follows, can lead out.
+                let outward = if !workspace.contains(&path, found.access) {
+                    None
+                } else if word.is_pattern {
+                    outward_match(workspace, &paths::shell_matches(&named))
+                } else if found.follows_links {
+                    outward_link(workspace, &path)
+                } else {
+                    None
+                };
+                let path = outward.unwrap_or(path);
                 let shown = resolve_links(&path);
                 let blocked = || {
                     let message = format!(
@@ -436,6 +488,9 @@ impl Check<'_> {
         for folder in folders {
             let path = absolute(target, folder, self.home)?;
             let shown = resolve_links(&path);
+            if is_environment(&path) {
+                return Some(AskReason::stated("Accesses /proc/*/environ which may expose secrets"));
+            }
             let blocked = |what: &str, verb: &str| {
                 let message = format!(
                     "{what} '{}' was blocked. For security, Claude Code may only {verb} files in the allowed working \
@@ -500,11 +555,6 @@ fn rule_content(part: &Part) -> String {
         }
         _ => part.text.clone(),
     }
-}
-
-/// Whether a word may be a path. Options are one only if they contain a slash.
-fn is_operand(word: &Word) -> bool {
-    !word.text.starts_with('-') || word.text.contains('/')
 }
 
 fn find_action(arguments: &[Word]) -> Option<&str> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::bash::{BashVerdict, decide_command};
-use crate::files::{Access, Protection, Workspace, resolve_links};
+use crate::files::{Access, Protection, Workspace, is_environment, resolve_links};
 use crate::mode::PermissionMode;
 use crate::rule::{RuleEffect, RuleSet};
 
@@ -379,6 +379,9 @@ impl Permissions {
         }
         if self.is_bypassed() || self.workspace.plan_file.as_deref() == Some(path) && path == resolved {
             return Self::allow();
+        }
+        if access == Access::Read && is_environment(path) {
+            return Decision::Ask(not_granted);
         }
         if access == Access::Write {
             match self.workspace.protection(path) {

@@ -94,6 +94,12 @@ impl Workspace {
     }
 }
 
+/// Whether a file contains the environment of a process, and with it keys.
+pub(crate) fn is_environment(path: &Path) -> bool {
+    let resolved = resolve_links(path);
+    resolved.starts_with("/proc") && resolved.ends_with("environ")
+}
+
 fn protection(path: &Path) -> Option<Protection> {
     let names: Vec<String> =
         path.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();

@@ -29,6 +29,8 @@ pub(crate) struct Part {
     /// The names of the variables that are set for it.
     pub(crate) variables: Vec<String>,
     pub(crate) redirects: Vec<Redirect>,
+    /// Whether its input is a text in the command line.
+    pub(crate) has_input_text: bool,
     pub(crate) is_in_pipeline: bool,
 }
 
@@ -296,8 +298,7 @@ impl<'a> Walk<'a> {
                     texts.push(self.text(child));
                 }
                 "file_redirect" => self.file_redirect(child, &mut part, depth),
-                "herestring_redirect" => self.herestring(child, depth),
-                "heredoc_redirect" => self.heredoc(child, depth),
+                "herestring_redirect" | "heredoc_redirect" => self.input_text(child, &mut part, depth),
                 "command_name" => {
                     let word = child.child(0).map(|word| self.word(word, depth)).unwrap_or_default();
                     texts.push(self.text(child));
@@ -355,13 +356,16 @@ impl<'a> Walk<'a> {
         for child in children(node) {
             match child.kind() {
                 "file_redirect" => self.file_redirect(child, &mut carrier, depth),
-                "herestring_redirect" => self.herestring(child, depth),
-                "heredoc_redirect" => self.heredoc(child, depth),
+                "herestring_redirect" | "heredoc_redirect" => self.input_text(child, &mut carrier, depth),
                 _ => {
                     body = Some(child);
                     self.statement(child, place, depth + 1);
                 }
             }
+        }
+        // A here-document behind a pipeline belongs to one of its commands.
+        for part in self.script.commands.iter_mut().skip(first) {
+            part.has_input_text |= carrier.has_input_text;
         }
         if carrier.redirects.is_empty() {
             return;
@@ -406,6 +410,15 @@ impl<'a> Walk<'a> {
                 self.unclear("Redirect involving /dev/tcp or /dev/udp opens a network connection");
             }
             part.redirects.push(Redirect { target: word, is_write: operator.contains('>') });
+        }
+    }
+
+    fn input_text(&mut self, node: Node<'_>, part: &mut Part, depth: usize) {
+        part.has_input_text = true;
+        if node.kind() == "herestring_redirect" {
+            self.herestring(node, depth);
+        } else {
+            self.heredoc(node, depth);
         }
     }
 

@@ -264,7 +264,15 @@ impl ChatFailure {
     }
 }
 
+/// Hides the environment of this process, which contains the key, from other processes of the user: commands of
+/// the model could read it in `/proc`. Linux only.
+fn hide_environment() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
 pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, CommandError> {
+    hide_environment();
     if args.show_version {
         ui::write_stdout_line(&format!("{} (threadline)", args.session_format));
         return Ok(CommandOutcome::Done);
@@ -420,4 +428,14 @@ pub(in crate::commands) fn cancel_on_signals(cancel: &CancelToken) -> Result<(),
     #[cfg(not(unix))]
     let _ = cancel;
     Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #[test]
+    fn other_processes_cannot_read_the_environment() {
+        use rustix::process::{DumpableBehavior, dumpable_behavior};
+        super::hide_environment();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+    }
 }

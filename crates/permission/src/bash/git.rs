@@ -182,8 +182,8 @@ pub(super) fn git_query(words: &[&str]) -> bool {
         "rev-parse" | "merge-base" => "aq",
         "cat-file" => "pte",
         "reflog" => {
-            return !matches!(rest.first(), Some(&("expire" | "delete" | "drop" | "write")))
-                && has_only(rest, LETTERS);
+            let is_change = |word: &&str| ["expire", "delete", "drop", "write"].contains(word);
+            return !rest.iter().any(is_change) && has_only(rest, LETTERS);
         }
         "stash" => return matches!(rest.first(), Some(&("list" | "show"))) && has_only(&rest[1..], LETTERS),
         "tag" => return is_list(rest, "ln0123456789"),
@@ -232,20 +232,12 @@ fn takes_value(name: &str) -> bool {
     name[1..].starts_with(['S', 'G', 'L']) || name[1..].starts_with(['U', 'n', 'M', 'C']) && is_number
 }
 
-/// Whether `git branch` or `git tag` only lists: operands are patterns or commits of an option that filters.
+/// Whether `git branch` or `git tag` only lists: operands are patterns or commits of an option that filters, or
+/// the value of an option. Without a filter, they are the names of new branches and tags.
 fn is_list(words: &[&str], letters: &str) -> bool {
-    let filters = [
-        "--list",
-        "-l",
-        "--contains",
-        "--no-contains",
-        "--merged",
-        "--no-merged",
-        "--points-at",
-        "--format",
-        "--sort",
-    ];
+    let filters = ["--list", "-l", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
     let has_filter = words.iter().any(|word| filters.contains(&word.split('=').next().unwrap_or(word)));
-    let has_operand = words.iter().any(|word| !word.starts_with('-'));
+    let is_value = |i: usize| i > 0 && ["--format", "--sort"].contains(&words[i - 1]);
+    let has_operand = words.iter().enumerate().any(|(i, word)| !word.starts_with('-') && !is_value(i));
     (has_filter || !has_operand) && has_only(words, letters)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobMatcher};
 
 use super::sed;
 use crate::files::Access;
@@ -16,78 +16,173 @@ pub(super) struct PathUse {
     pub(super) paths: Vec<Word>,
     /// Why the paths cannot be determined.
     pub(super) unclear: Option<String>,
+    /// Whether the command follows the links in folders.
+    pub(super) follows_links: bool,
 }
 
-/// A command that uses paths: its access, the verb of messages, the number of operands before the paths, and
-/// its options whose value is not a path.
+impl PathUse {
+    fn read(verb: &'static str, paths: Vec<Word>) -> Self {
+        Self { access: Access::Read, verb, paths, unclear: None, follows_links: false }
+    }
+}
+
+/// A command that uses paths. Every word that is not known to be something else counts as a path, also the
+/// value of an option that is not listed: most values are harmless as a path.
 struct PathCommand {
     name: &'static str,
     access: Access,
+    /// What the command does, as messages say it.
     verb: &'static str,
+    /// The number of operands before the paths, such as a pattern.
     skipped: usize,
-    values: &'static [&'static str],
+    options: &'static [(&'static str, OptionKind)],
 }
 
-const fn reads(
-    name: &'static str,
-    verb: &'static str,
-    skipped: usize,
-    values: &'static [&'static str],
-) -> PathCommand {
-    PathCommand { name, access: Access::Read, verb, skipped, values }
+/// How an option of a command is read. An option belongs here only if it has a value on every system: one that
+/// is thought to have a value hides the path that follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OptionKind {
+    /// It has a value that is no path.
+    Text,
+    /// It has a number. Another word is not its value.
+    Number,
+    /// Its value takes the place of the operands before the paths.
+    Pattern,
+    /// It names a file with what the operands before the paths would contain.
+    PatternFile,
+    /// It has no value, and there are no operands before the paths.
+    NoPattern,
+    /// It has no value, and links in folders are followed.
+    Follow,
+}
+
+use OptionKind::{Follow, NoPattern, Number, Pattern, PatternFile, Text};
+
+type Options = &'static [(&'static str, OptionKind)];
+
+const fn reads(name: &'static str, verb: &'static str, skipped: usize, options: Options) -> PathCommand {
+    PathCommand { name, access: Access::Read, verb, skipped, options }
 }
 
 const fn writes(name: &'static str, verb: &'static str) -> PathCommand {
-    PathCommand { name, access: Access::Write, verb, skipped: 0, values: &[] }
+    PathCommand { name, access: Access::Write, verb, skipped: 0, options: &[] }
 }
 
 const READ_FILES: &str = "read files from";
+const SEARCH_FILES: &str = "search for patterns in files from";
+
+const GREP: Options = &[
+    ("-A", Number),
+    ("-B", Number),
+    ("-C", Number),
+    ("-m", Number),
+    ("--after-context", Number),
+    ("--before-context", Number),
+    ("--context", Number),
+    ("--max-count", Number),
+    ("--include", Text),
+    ("--exclude", Text),
+    ("--exclude-dir", Text),
+    ("--label", Text),
+    ("-e", Pattern),
+    ("--regexp", Pattern),
+    ("-f", PatternFile),
+    ("--file", PatternFile),
+    ("-R", Follow),
+    ("--dereference-recursive", Follow),
+];
+
+const RG: Options = &[
+    ("-A", Number),
+    ("-B", Number),
+    ("-C", Number),
+    ("-m", Number),
+    ("-j", Number),
+    ("-d", Number),
+    ("--after-context", Number),
+    ("--before-context", Number),
+    ("--context", Number),
+    ("--max-count", Number),
+    ("--max-depth", Number),
+    ("--threads", Number),
+    ("-g", Text),
+    ("--glob", Text),
+    ("-t", Text),
+    ("--type", Text),
+    ("-T", Text),
+    ("--type-not", Text),
+    ("-r", Text),
+    ("--replace", Text),
+    ("--color", Text),
+    ("--sort", Text),
+    ("-e", Pattern),
+    ("--regexp", Pattern),
+    ("-f", PatternFile),
+    ("--file", PatternFile),
+    ("--files", NoPattern),
+    ("-L", Follow),
+    ("--follow", Follow),
+];
+
+const FD: Options =
+    &[("-e", Text), ("-t", Text), ("-d", Number), ("-E", Text), ("-L", Follow), ("--follow", Follow)];
 
 const COMMANDS: &[PathCommand] = &[
     reads("cd", "change directories to", 0, &[]),
-    reads("ls", "list files in", 0, &["-I", "-w", "-T"]),
-    reads("tree", "list files in", 0, &["-L", "-P", "-I"]),
+    reads("ls", "list files in", 0, &[("-I", Text)]),
+    reads("tree", "list files in", 0, &[("-L", Number), ("-P", Text), ("-I", Text), ("-l", Follow)]),
+    reads("du", "estimate sizes of files in", 0, &[("-L", Follow), ("--dereference", Follow)]),
     reads("cat", "concatenate files from", 0, &[]),
-    reads("head", "read the beginning of files from", 0, &["-n", "-c"]),
-    reads("tail", "read the end of files from", 0, &["-n", "-c", "-s"]),
+    reads("head", "read the beginning of files from", 0, &[]),
+    reads("tail", "read the end of files from", 0, &[]),
     reads("wc", "count lines/words/bytes in files from", 0, &[]),
-    reads("sort", "sort contents of files from", 0, &["-k", "-t", "-S"]),
-    reads("uniq", "filter duplicate lines from files in", 0, &["-f", "-s", "-w"]),
-    reads("cut", "extract columns from files in", 0, &["-d", "-f", "-c", "-b"]),
-    reads("paste", "merge files from", 0, &["-d"]),
-    reads("column", "format files from", 0, &["-s", "-o", "-c"]),
-    reads("strings", "extract strings from files in", 0, &["-n", "-t", "-e"]),
-    reads("hexdump", "display hex dump of files from", 0, &["-n", "-s", "-e"]),
-    reads("od", "display octal dump of files from", 0, &["-A", "-j", "-N", "-t", "-w"]),
-    reads("base64", "encode/decode files from", 0, &["-w"]),
-    reads("nl", "number lines in files from", 0, &["-b", "-s", "-w", "-d"]),
+    reads(
+        "sort",
+        "sort contents of files from",
+        0,
+        &[("-k", Text), ("-t", Text), ("--field-separator", Text)],
+    ),
+    reads("uniq", "filter duplicate lines from files in", 0, &[]),
+    reads("cut", "extract columns from files in", 0, &[("-d", Text), ("--delimiter", Text)]),
+    reads("paste", "merge files from", 0, &[("-d", Text), ("--delimiters", Text)]),
+    reads("column", "format files from", 0, &[("-s", Text), ("-o", Text)]),
+    reads("strings", "extract strings from files in", 0, &[]),
+    reads("hexdump", "display hex dump of files from", 0, &[("-e", Text)]),
+    reads("od", "display octal dump of files from", 0, &[]),
+    reads("base64", "encode/decode files from", 0, &[]),
+    reads("nl", "number lines in files from", 0, &[("-s", Text), ("-d", Text)]),
     reads("md5sum", "compute MD5 checksums for files in", 0, &[]),
     reads("sha1sum", "compute SHA-1 checksums for files in", 0, &[]),
     reads("sha256sum", "compute SHA-256 checksums for files in", 0, &[]),
-    reads("jq", "process JSON from files in", 1, &["--indent"]),
-    reads("awk", "process text from files in", 1, &["-F", "-v"]),
+    reads("jq", "process JSON from files in", 1, &[("--indent", Number)]),
     reads(
-        "grep",
-        "search for patterns in files from",
+        "awk",
+        "process text from files in",
         1,
-        &["-A", "-B", "-C", "-m", "--include", "--exclude"],
+        &[("-F", Text), ("-v", Text), ("-f", PatternFile), ("--file", PatternFile)],
     ),
-    reads("egrep", "search for patterns in files from", 1, &["-A", "-B", "-C", "-m"]),
-    reads("fgrep", "search for patterns in files from", 1, &["-A", "-B", "-C", "-m"]),
-    reads("rg", "search for patterns in files from", 1, &["-A", "-B", "-C", "-m", "-g", "-t", "-T", "-r"]),
-    reads("diff", "compare files from", 0, &["-U", "-I", "-x"]),
-    reads("cmp", "compare files from", 0, &["-n", "-i"]),
+    reads("grep", SEARCH_FILES, 1, GREP),
+    reads("egrep", SEARCH_FILES, 1, GREP),
+    reads("fgrep", SEARCH_FILES, 1, GREP),
+    reads("rg", SEARCH_FILES, 1, RG),
+    reads(
+        "diff",
+        "compare files from",
+        0,
+        &[("-I", Text), ("-x", Text), ("-F", Text), ("-r", Follow), ("--recursive", Follow)],
+    ),
+    reads("cmp", "compare files from", 0, &[]),
     reads("comm", "compare files from", 0, &[]),
-    reads("stat", "read file stats from", 0, &["-c", "--printf"]),
-    reads("file", "examine file types in", 0, &[]),
-    reads("fd", "search files in", 1, &["-e", "-t", "-d", "-E"]),
-    reads("fdfind", "search files in", 1, &["-e", "-t", "-d", "-E"]),
-    reads("tac", READ_FILES, 0, &["-s"]),
+    reads("stat", "read file stats from", 0, &[("-c", Text), ("--format", Text), ("--printf", Text)]),
+    reads("file", "examine file types in", 0, &[("-F", Text)]),
+    reads("fd", "search files in", 1, FD),
+    reads("fdfind", "search files in", 1, FD),
+    reads("tac", READ_FILES, 0, &[("-s", Text)]),
     reads("rev", READ_FILES, 0, &[]),
-    reads("fold", READ_FILES, 0, &["-w"]),
-    reads("fmt", READ_FILES, 0, &["-w"]),
-    reads("expand", READ_FILES, 0, &["-t"]),
-    reads("unexpand", READ_FILES, 0, &["-t"]),
+    reads("fold", READ_FILES, 0, &[]),
+    reads("fmt", READ_FILES, 0, &[]),
+    reads("expand", READ_FILES, 0, &[]),
+    reads("unexpand", READ_FILES, 0, &[]),
     reads("pr", READ_FILES, 0, &[]),
     reads("tsort", READ_FILES, 0, &[]),
     writes("mkdir", "create directories in"),
@@ -98,9 +193,6 @@ const COMMANDS: &[PathCommand] = &[
     writes("cp", "copy files to/from"),
 ];
 
-/// Options of the searches that name the pattern, so that no operand is one.
-const PATTERN_OPTIONS: &[&str] = &["-e", "-f", "--regexp", "--file", "--files"];
-
 /// Returns the paths of a command; `None` if the command is not known to use any.
 pub(super) fn path_use(name: &str, arguments: &[Word]) -> Option<PathUse> {
     match name {
@@ -110,61 +202,177 @@ pub(super) fn path_use(name: &str, arguments: &[Word]) -> Option<PathUse> {
         _ => {}
     }
     let command = COMMANDS.iter().find(|command| command.name == name)?;
-    let mut skipped = command.skipped;
-    if arguments.iter().any(|word| {
-        PATTERN_OPTIONS
-            .iter()
-            .any(|option| word.text == *option || word.text.starts_with(&format!("{option}=")))
-    }) && command.skipped > 0
-        && name != "awk"
-        && name != "jq"
-    {
-        skipped = 0;
+    let mut found = ArgumentReader::new(command).read(arguments);
+    let has_option = || arguments.iter().any(|word| word.text.starts_with('-') && word.text.len() > 1);
+    if ["cp", "mv"].contains(&name) && has_option() {
+        found.unclear = Some(format!(
+            "{name} with flags requires manual approval to ensure path safety. For security, Claude Code cannot \
+             automatically validate {name} commands that use flags, as some flags like --target-directory=PATH can \
+             bypass path validation."
+        ));
     }
-    let mut paths = Vec::new();
-    let mut unclear = None;
-    let mut is_options = true;
-    let mut is_value = false;
-    for word in arguments {
-        let text = word.text.as_str();
-        if std::mem::take(&mut is_value) {
-            continue;
-        }
-        if is_options && text == "--" {
-            is_options = false;
-        } else if is_options && text.starts_with('-') && text.len() > 1 {
-            if ["cp", "mv"].contains(&name) {
-                unclear.get_or_insert_with(|| {
-                    format!(
-                        "{name} with flags requires manual approval to ensure path safety. For security, Claude Code \
-                         cannot automatically validate {name} commands that use flags, as some flags like \
-                         --target-directory=PATH can bypass path validation."
-                    )
-                });
-            }
-            is_value = command.values.contains(&text);
-            paths.extend(option_path(word));
-        } else if skipped > 0 {
-            skipped -= 1;
-        } else if text != "-" {
-            paths.push(word.clone());
-        }
+    if name == "strings" && arguments.iter().any(|word| word.text.starts_with('@')) {
+        found.unclear = Some("strings takes further arguments from the file after '@'".to_owned());
     }
-    if name == "cd" && paths.is_empty() {
-        paths.push(Word { text: "~".to_owned(), has_tilde: true, ..Word::default() });
+    if name == "cd" && found.paths.is_empty() {
+        found.paths.push(Word { text: "~".to_owned(), has_tilde: true, ..Word::default() });
     }
     if name == "cd" && arguments.iter().any(|word| word.text == "-") {
-        unclear = None;
-        paths.clear();
+        found.paths.clear();
     }
-    Some(PathUse { access: command.access, verb: command.verb, paths, unclear })
+    Some(found)
+}
+
+/// Reads the arguments of a command from left to right.
+struct ArgumentReader<'a> {
+    command: &'a PathCommand,
+    /// The kind of the option whose value is the next word.
+    pending: Option<OptionKind>,
+    skipped: usize,
+    operands: Vec<Word>,
+    found: PathUse,
+}
+
+impl<'a> ArgumentReader<'a> {
+    fn new(command: &'a PathCommand) -> Self {
+        let found = PathUse { access: command.access, ..PathUse::read(command.verb, Vec::new()) };
+        Self { command, pending: None, skipped: command.skipped, operands: Vec::new(), found }
+    }
+
+    fn read(mut self, arguments: &[Word]) -> PathUse {
+        let mut is_options = true;
+        for word in arguments {
+            match self.pending.take() {
+                Some(Text | Pattern) => continue,
+                Some(PatternFile) => {
+                    self.found.paths.push(word.clone());
+                    continue;
+                }
+                Some(Number) if is_number(&word.text) => continue,
+                _ => {}
+            }
+            let text = word.text.as_str();
+            if is_options && text == "--" {
+                is_options = false;
+            } else if is_options && text.starts_with("--") {
+                self.long_option(word);
+            } else if is_options && text.starts_with('-') && text.len() > 1 {
+                self.short_options(word);
+            } else {
+                self.operands.push(word.clone());
+            }
+        }
+        let mut operands: Vec<Word> = self.operands.into_iter().skip(self.skipped).collect();
+        if operands.is_empty() && self.found.follows_links {
+            operands.push(current_folder());
+        }
+        self.found.paths.extend(operands.into_iter().filter(|word| word.text != "-"));
+        self.found
+    }
+
+    fn kind(&self, option: &str) -> Option<OptionKind> {
+        self.command.options.iter().find(|(name, _)| *name == option).map(|(_, kind)| *kind)
+    }
+
+    /// Applies an option. Returns whether it has a value.
+    fn apply(&mut self, kind: OptionKind) -> bool {
+        match kind {
+            Pattern | PatternFile | NoPattern => self.skipped = 0,
+            Follow => self.found.follows_links = true,
+            Text | Number => {}
+        }
+        !matches!(kind, NoPattern | Follow)
+    }
+
+    fn long_option(&mut self, word: &Word) {
+        let (name, value) = match word.text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word.text.as_str(), None),
+        };
+        if let Some(kind) = self.kind(name) {
+            let has_value = self.apply(kind);
+            match value {
+                Some(value) if kind == PatternFile => self.found.paths.push(part_of(word, value)),
+                Some(_) => {}
+                None => self.pending = has_value.then_some(kind),
+            }
+            return;
+        }
+        // Programs accept the beginning of a name. The word after such an option counts as a path.
+        let longer: Vec<OptionKind> = self
+            .command
+            .options
+            .iter()
+            .filter(|(option, _)| name.len() > 2 && option.starts_with(name))
+            .map(|(_, kind)| *kind)
+            .collect();
+        for kind in longer {
+            self.apply(kind);
+        }
+        self.found.paths.extend(value.map(|value| part_of(word, value)));
+    }
+
+    fn short_options(&mut self, word: &Word) {
+        for (at, letter) in word.text.char_indices().skip(1) {
+            let value = &word.text[at + letter.len_utf8()..];
+            let Some(kind) = self.kind(&format!("-{letter}")) else {
+                // The rest may be the value of this option.
+                if self.command.access == Access::Read && !is_number(value) && !value.is_empty() {
+                    self.found.paths.push(part_of(word, value));
+                }
+                continue;
+            };
+            if self.apply(kind) {
+                match value {
+                    "" => self.pending = Some(kind),
+                    value if kind == PatternFile => self.found.paths.push(part_of(word, value)),
+                    _ => {}
+                }
+                return;
+            }
+        }
+        if self.command.access == Access::Write {
+            self.found.paths.extend(option_path(word));
+        }
+    }
+}
+
+fn current_folder() -> Word {
+    Word { text: ".".to_owned(), ..Word::default() }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns a part of a word as a word.
+fn part_of(word: &Word, text: &str) -> Word {
+    Word { text: text.to_owned(), has_tilde: text.starts_with('~'), ..word.clone() }
 }
 
 /// Returns the path inside of an option, such as `--file=/etc/passwd` or `-f/etc/passwd`.
 fn option_path(word: &Word) -> Option<Word> {
     let at = word.text.find(['/', '~']).or_else(|| word.text.find(".."))?;
-    let has_tilde = word.text[at..].starts_with('~');
-    Some(Word { text: word.text[at..].to_owned(), has_tilde, ..word.clone() })
+    Some(part_of(word, &word.text[at..]))
+}
+
+/// Returns the words of a command that is not known which may be paths: its operands, the values of its
+/// options, and the path of `REVISION:PATH`.
+pub(super) fn possible_paths(arguments: &[Word]) -> Vec<Word> {
+    let mut paths = Vec::new();
+    for word in arguments {
+        let text = word.text.as_str();
+        if let Some(option) = text.strip_prefix("--").filter(|option| !option.is_empty()) {
+            paths.extend(option.split_once('=').map(|(_, value)| part_of(word, value)));
+        } else if text.starts_with('-') {
+            let rests = text.char_indices().skip(2).map(|(at, _)| &text[at..]);
+            paths.extend(rests.map(|rest| part_of(word, rest)));
+        } else {
+            paths.extend(text.split_once(':').map(|(_, path)| part_of(word, path)));
+            paths.push(word.clone());
+        }
+    }
+    paths
 }
 
 fn find_paths(arguments: &[Word]) -> PathUse {
@@ -183,24 +391,29 @@ fn find_paths(arguments: &[Word]) -> PathUse {
         is_file = word.text.starts_with("-newer")
             || ["-samefile", "-anewer", "-cnewer", "-files0-from"].contains(&word.text.as_str());
     }
-    PathUse { access: Access::Read, verb: "search files in", paths, unclear: None }
+    let follows_links = arguments.iter().any(|word| ["-L", "-follow"].contains(&word.text.as_str()));
+    if paths.is_empty() && follows_links {
+        paths.push(current_folder());
+    }
+    PathUse { follows_links, ..PathUse::read("search files in", paths) }
 }
 
 fn sed_paths(arguments: &[Word]) -> PathUse {
     let sed = sed::parse(arguments);
     let access = if sed.is_line_printer { Access::Read } else { Access::Write };
-    PathUse { access, verb: "edit files in", paths: sed.files, unclear: None }
+    PathUse { access, ..PathUse::read("edit files in", sed.files) }
 }
 
-/// Paths of `git diff --no-index`, the one command of git that reads files outside of the repository.
+/// Paths of the commands of git that read files outside of the repository: `git diff`, which compares any two
+/// files if one of them is outside, and `git grep --no-index`.
 fn git_paths(arguments: &[Word]) -> Option<PathUse> {
-    let is_diff = arguments.first().is_some_and(|word| word.text == "diff");
+    let command = arguments.first().map(|word| word.text.as_str());
     let is_outside = arguments.iter().any(|word| word.text == "--no-index");
-    if !(is_diff && is_outside) {
+    if !(command == Some("diff") || command == Some("grep") && is_outside) {
         return None;
     }
     let paths = arguments[1..].iter().filter(|word| !word.text.starts_with('-')).cloned().collect();
-    Some(PathUse { access: Access::Read, verb: "access files with git from", paths, unclear: None })
+    Some(PathUse::read("access files with git from", paths))
 }
 
 /// Returns why a path cannot be judged.
@@ -268,11 +481,31 @@ pub(super) fn pattern_root(path: &Path) -> PathBuf {
     path.components().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy())).collect()
 }
 
-/// The most files that a pattern is expanded to.
-const MAX_EXPANDED: usize = 2_000;
+/// Returns the files that the shell replaces a pattern by: hidden ones only if it names them.
+pub(super) fn shell_matches(path: &Path) -> Vec<PathBuf> {
+    let is_hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
+    let hidden: Vec<bool> = path.components().map(|part| is_hidden(part.as_os_str())).collect();
+    let mut matches = expand(path, true);
+    matches.pop();
+    matches.retain(|found| {
+        found.components().zip(&hidden).all(|(part, is_named)| *is_named || !is_hidden(part.as_os_str()))
+    });
+    matches
+}
+
+/// Returns what a part of a path with a pattern matches; `None` for everything, if its meaning is not known.
+/// A bracket can be quoted: with `is_wide`, it can mean anything.
+fn matcher(name: &str, is_wide: bool) -> Option<GlobMatcher> {
+    let is_unknown = ["{", "\\", "[:", "[.", "[="].iter().any(|text| name.contains(text));
+    if is_unknown || is_wide && name.contains('[') {
+        return None;
+    }
+    let glob = GlobBuilder::new(name).literal_separator(true).backslash_escape(false).build();
+    glob.ok().map(|glob| glob.compile_matcher())
+}
 
 /// Returns the files that a pattern matches, and the pattern itself.
-pub(super) fn expand(path: &Path) -> Vec<PathBuf> {
+pub(super) fn expand(path: &Path, is_wide: bool) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for component in path.components() {
         let name = component.as_os_str().to_string_lossy().into_owned();
@@ -282,19 +515,17 @@ pub(super) fn expand(path: &Path) -> Vec<PathBuf> {
             }
             continue;
         }
-        let Ok(glob) = GlobBuilder::new(&name).literal_separator(true).backslash_escape(false).build() else {
-            return vec![path.to_owned()];
-        };
-        let matcher = glob.compile_matcher();
+        let matcher = matcher(&name, is_wide);
         let mut next = Vec::new();
         for folder in &found {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
             next.extend(
-                entries.filter(|entry| matcher.is_match(entry.file_name())).map(|entry| entry.path()),
+                entries
+                    .filter(|entry| {
+                        matcher.as_ref().is_none_or(|matcher| matcher.is_match(entry.file_name()))
+                    })
+                    .map(|entry| entry.path()),
             );
-            if next.len() > MAX_EXPANDED {
-                break;
-            }
         }
         found = next;
     }

@@ -1,5 +1,6 @@
 //! Commands that change nothing.
 
+use super::listing::XargsCall;
 use crate::shell::Word;
 
 /// How the arguments of a command are checked.
@@ -77,7 +78,7 @@ const COMMANDS: &[(&str, Arguments)] = &[
     ("pgrep", Any),
     ("pr", Any),
     ("printf", Checked(|words| words.first().is_some_and(|word| !word.starts_with('-')))),
-    ("ps", Any),
+    ("ps", Checked(super::ps::prints_no_environment)),
     ("pwd", NoArguments),
     ("python", Checked(|words| matches!(words, ["--version"]))),
     ("python3", Checked(|words| matches!(words, ["--version"]))),
@@ -91,7 +92,7 @@ const COMMANDS: &[(&str, Arguments)] = &[
     ("sha256sum", Any),
     ("sleep", Any),
     ("sort", Checked(is_sort_query)),
-    ("ss", Checked(|words| !has_option(words, &["-K", "--kill", "-D", "--diag"], "KD"))),
+    ("ss", Checked(|words| !has_option(words, &["-K", "--kill", "-D", "--diag", "-F", "--filter"], "KDF"))),
     ("stat", Any),
     ("strings", Any),
     ("tac", Any),
@@ -238,20 +239,9 @@ fn is_jq_query(words: &[&str]) -> bool {
 }
 
 fn is_xargs_query(words: &[&str]) -> bool {
-    let mut at = 0;
-    while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
-        match *word {
-            "-0" | "-r" | "-t" | "--null" | "--no-run-if-empty" => at += 1,
-            "-n" | "-P" | "-L" | "-d" => at += 2,
-            _ => return false,
-        }
-    }
-    match words.get(at..).unwrap_or_default() {
-        [] => true,
-        [name, arguments @ ..] => {
-            let is_known = ["echo", "printf", "wc", "grep", "head", "tail"].contains(name);
-            // Their operands come from the input and are not checked, so that only these commands run.
-            is_known && arguments.iter().all(|word| !word.contains('/') && !word.starts_with('~'))
-        }
-    }
+    let Some(call) = XargsCall::parse(words) else { return false };
+    let Some((name, arguments)) = call.command.split_first() else { return true };
+    let is_known = call.reads_files() || ["echo", "printf"].contains(name);
+    // Their operands come from the input, so that only these commands run.
+    is_known && arguments.iter().all(|word| !word.contains('/') && !word.starts_with('~'))
 }

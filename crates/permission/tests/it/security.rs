@@ -24,6 +24,7 @@ impl Project {
             "work/secrets",
             "work/docs",
             "work/.git",
+            "work/-dash",
             "outside",
             "home/notes",
             "home/.ssh",
@@ -55,6 +56,9 @@ impl Project {
             ("secrets/key", "work/key-link"),
             ("src", "work/src-link"),
             (".git", "work/git-link"),
+            ("../../outside/data", "work/-dash/link"),
+            ("../outside/data", "work/[d"),
+            ("../outside/data", "work/{a}b"),
         ];
         for (target, link) in links {
             std::os::unix::fs::symlink(target, root.join(link)).unwrap();
