@@ -2,6 +2,7 @@
 
 mod file;
 mod point;
+mod text_form;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{
-    BashEditDiff, BashEditFile, BashResult, EditResult, List, MultiEditResult, NotebookEditResult, PatchHunk,
-    ReadFile, ReadResult, WriteResult,
+    BashEditFile, EditResult, List, MultiEditResult, NotebookEditResult, PatchHunk, ReadFile, ReadResult,
+    WriteResult,
 };
 use threadline_entry::{Json, Millis};
 
 use crate::agent::SessionFamily;
+use crate::command_effect::{CommandEffect, command_diff, is_shell, lists_changes};
 use crate::index::{AgentIndex, CallIndex, EntryIndex};
 use crate::session::Session;
 use crate::text_list::TextList;
@@ -67,6 +68,9 @@ pub struct FileEdit {
     pub replacements: Arc<EditReplacements>,
     /// Whether a shell command made the edit.
     pub by_command: bool,
+    /// Whether the log says that the file changed. Otherwise, a command may have changed it, and its text is
+    /// unknown from then on.
+    pub(crate) is_certain: bool,
 }
 
 impl FileEdit {
@@ -115,6 +119,7 @@ impl RecordedEdits {
             let others: HashSet<String> = others.map(|(edit, _)| edit.path).collect();
             edits = collect(&|path| is_known(path) || others.contains(path)).0;
         }
+        add_uncertain_edits(family, &mut edits);
         Self(edits)
     }
 
@@ -159,6 +164,8 @@ enum RecordedChange {
     Patched(Arc<[LineHunk]>),
     /// The file was read completely, and not changed.
     Read,
+    /// A command may have changed the file.
+    Uncertain,
 }
 
 impl RecordedChange {
@@ -167,7 +174,7 @@ impl RecordedChange {
         let has_lines = match self {
             Self::Patched(hunks) => !hunks.is_empty(),
             Self::Texts => edit.before != FileText::Unknown || edit.after != FileText::Unknown,
-            Self::Replaced | Self::Read => true,
+            Self::Replaced | Self::Read | Self::Uncertain => true,
         };
         edit.by_command && !has_lines
     }
@@ -241,7 +248,7 @@ impl SessionFamily {
     /// Edits with the same time are in the order of the logs. The texts of a file are made when its edit is
     /// returned: many edits of a long file take far more memory than the log.
     pub fn file_edits(&self) -> impl Iterator<Item = FileEdit> + use<> {
-        complete_edits(RecordedEdits::of(self, |_| false).0.into_iter())
+        complete_edits(RecordedEdits::of(self, |_| false).0.into_iter()).filter(|edit| edit.is_certain)
     }
 
     /// Returns the calls that [`SessionFamily::file_edits`] reads, as indexes into [`Session::tool_calls`].
@@ -257,13 +264,14 @@ impl SessionFamily {
         })
     }
 
-    /// Returns the number of shell commands whose results do not list the files that they changed. Such
-    /// changes are in no patch, and cannot be restored.
+    /// Returns the number of shell commands that may have changed files without a list of them in the log.
+    /// Such changes are in no patch, and cannot be restored.
     pub fn n_unlogged_commands(&self) -> usize {
         let sessions = std::iter::once(&self.main).chain(self.agents.iter().map(|agent| &agent.session));
         let unlogged = |session: &Session| {
+            let is_listed = lists_changes(session);
             let calls = session.tool_calls().iter().filter(|call| is_shell(call));
-            calls.filter(|call| command_diff(session, call).is_none()).count()
+            calls.filter(|call| CommandEffect::of(session, call, is_listed) != CommandEffect::Logged).count()
         };
         sessions.map(unlogged).sum()
     }
@@ -367,7 +375,7 @@ fn complete_edit(
     }
     let is_read = matches!(change, RecordedChange::Read);
     match change {
-        RecordedChange::Texts | RecordedChange::Read => {}
+        RecordedChange::Texts | RecordedChange::Read | RecordedChange::Uncertain => {}
         RecordedChange::Replaced => {
             edit.after = apply_replacements(&edit.before, &edit.replacements, budget);
             if edit.after != FileText::Unknown {
@@ -410,16 +418,6 @@ fn contributes_to_edits(session: &Session, call: &ToolCall, by_commands: &HashSe
     }
 }
 
-/// Returns the file changes listed in the result of a shell command.
-fn command_diff<'s>(session: &'s Session, call: &ToolCall) -> Option<BashEditDiff<'s>> {
-    let at = call.results.first().filter(|_| is_shell(call))?;
-    at.record(session)?.of::<BashResult<'_>>()?.bash_edit_diff()
-}
-
-fn is_shell(call: &ToolCall) -> bool {
-    matches!(&*call.name, "Bash" | "PowerShell")
-}
-
 /// Returns the file in the result of a `Read` call.
 fn read_file<'s>(session: &'s Session, call: &ToolCall) -> Option<ReadFile<'s>> {
     call.results.first()?.record(session)?.of::<ReadResult<'_>>()?.file()
@@ -458,6 +456,7 @@ fn add_edits(
         hunks: Arc::default(),
         replacements: Arc::default(),
         by_command: is_command,
+        is_certain: true,
     };
     let mut add = |path: String, before: FileText, after: FileText, change: RecordedChange| {
         edits.add(edit(path, before, after), change);
@@ -543,12 +542,22 @@ fn add_edits(
         }
         _ => {
             let diff = command_diff(session, call)?;
+            // A link is listed as a file with the path that it leads to as its text.
+            let makes_links = given("command").is_some_and(|command| {
+                command.split(|c: char| !c.is_alphanumeric()).any(|word| word == "ln")
+            });
             let files = || diff.files().into_iter().flat_map(|files| files.iter());
             for file in files() {
                 let (path, hunks) = (owned(file.file_path())?, line_hunks(file.hunks()));
                 let whole = |sign: char| FileText::Text(lines_with(sign, &hunks));
                 match (file.created(), file.deleted()) {
-                    (Some(true), _) => add(path, FileText::Absent, whole('+'), RecordedChange::Texts),
+                    (Some(true), _) => {
+                        let after = Some(whole('+')).filter(|text| {
+                            !makes_links || text.as_text().is_some_and(|text| text.contains('\n'))
+                        });
+                        let after = after.unwrap_or(FileText::Unknown);
+                        add(path, FileText::Absent, after, RecordedChange::Texts);
+                    }
                     (_, Some(true)) => add(path, whole('-'), FileText::Absent, RecordedChange::Texts),
                     _ => add(path, FileText::Unknown, FileText::Unknown, RecordedChange::Patched(hunks)),
                 }
@@ -562,6 +571,54 @@ fn add_edits(
         }
     }
     Some(())
+}
+
+/// Adds an edit of unknown text for each command that may have changed a file of these edits, at its place.
+fn add_uncertain_edits(family: &SessionFamily, edits: &mut Vec<(FileEdit, RecordedChange)>) {
+    let mut paths: Vec<String> = edits.iter().map(|(edit, _)| edit.path.clone()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let mut by_name: HashMap<&str, Vec<&String>> = HashMap::default();
+    for path in &paths {
+        by_name.entry(path.rsplit(['/', '\\']).next().unwrap_or(path)).or_default().push(path);
+    }
+    let n_edits = edits.len();
+    for agent in std::iter::once(None).chain(family.agents.indices().map(Some)) {
+        let session = family.session(agent);
+        let is_listed = lists_changes(session);
+        for (call_idx, call) in session.tool_calls().enumerated().filter(|(_, call)| is_shell(call)) {
+            let (words, or_all) = match CommandEffect::of(session, call, is_listed) {
+                CommandEffect::Logged => continue,
+                CommandEffect::Named(words) => (words, false),
+                CommandEffect::Skipped(words) => (words, true),
+            };
+            let named: HashSet<&String> =
+                words.iter().filter_map(|word| by_name.get(&**word)).flatten().copied().collect();
+            let changed: Vec<&String> =
+                if named.is_empty() && or_all { paths.iter().collect() } else { named.into_iter().collect() };
+            let entry_idx = call.results.first().map_or(call.entry_idx, |result| result.entry_idx);
+            edits.extend(changed.into_iter().map(|path| {
+                let edit = FileEdit {
+                    agent,
+                    call_idx,
+                    entry_idx,
+                    at: session.timestamp(entry_idx),
+                    path: path.clone(),
+                    before: FileText::Unknown,
+                    is_before_logged: false,
+                    after: FileText::Unknown,
+                    hunks: Arc::default(),
+                    replacements: Arc::default(),
+                    by_command: true,
+                    is_certain: false,
+                };
+                (edit, RecordedChange::Uncertain)
+            }));
+        }
+    }
+    if edits.len() > n_edits {
+        edits.sort_by(|(a, _), (b, _)| (a.at, a.entry_idx).cmp(&(b.at, b.entry_idx)));
+    }
 }
 
 fn line_hunks(hunks: Option<List<'_, PatchHunk<'_>>>) -> Arc<[LineHunk]> {
@@ -588,6 +645,13 @@ fn lines_with(sign: char, hunks: &[LineHunk]) -> String {
 }
 
 impl LineHunk {
+    /// Returns the numbers of unchanged lines before the first change and after the last one.
+    fn context_lines(&self) -> [usize; 2] {
+        let is_kept: Vec<bool> = self.terminated_lines().map(|(line, _)| line.starts_with(' ')).collect();
+        let count = |lines: &mut dyn Iterator<Item = &bool>| lines.take_while(|is_kept| **is_kept).count();
+        [count(&mut is_kept.iter()), count(&mut is_kept.iter().rev())]
+    }
+
     /// Returns the lines with their signs, and whether each one ends with a newline.
     fn terminated_lines(&self) -> impl Iterator<Item = (&str, bool)> {
         let is_mark = |at: usize| self.lines.get(at).is_some_and(|line| line.starts_with('\\'));
@@ -614,13 +678,18 @@ fn reverse_hunks(after: &str, hunks: &[LineHunk]) -> Option<String> {
     apply_hunks(after, &reversed)
 }
 
-/// Applies hunks to a text. `None` if a context or removed line does not match.
+/// The number of unchanged lines before and after the changes of a hunk, in the hunks of Claude Code.
+const CONTEXT_LINES: usize = 3;
+
+/// Applies hunks to a text. `None` if a context or removed line does not match, or if a hunk with fewer
+/// context lines than usual is not at the beginning or the end of the text: then it is of another text.
 pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
-    let mut old = text.split_inclusive('\n');
+    let mut old = text.split_inclusive('\n').peekable();
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
     for hunk in hunks {
         let start = hunk.old_start.saturating_sub(1);
-        if start < at {
+        let [leading, trailing] = hunk.context_lines();
+        if start < at || (leading < CONTEXT_LINES && start > 0) {
             return None;
         }
         for _ in at..start {
@@ -641,6 +710,9 @@ pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
                 out.push_str(line);
                 out.push_str(newline);
             }
+        }
+        if trailing < CONTEXT_LINES && old.peek().is_some() {
+            return None;
         }
     }
     out.extend(old);

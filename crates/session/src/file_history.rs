@@ -29,6 +29,8 @@ pub struct FileHistory {
 struct FileObservation {
     /// The index of the prompt, or of the line at which an edit was made.
     position: EntryIndex,
+    /// The last line before a backup that was made later in the turn of its prompt.
+    taken: Option<EntryIndex>,
     kind: ObservationKind,
 }
 
@@ -38,7 +40,8 @@ enum ObservationKind {
     Snapshot(Option<Box<str>>),
     /// An edit: its number, and whether the texts before and after it are known. They are made when they are
     /// needed, because those of all edits take far more memory than the log.
-    Edit { number: u32, has_before: bool, has_after: bool },
+    /// If it is not certain, a command may have changed the file.
+    Edit { number: u32, has_before: bool, has_after: bool, is_certain: bool },
 }
 
 /// The text of a file before or after an edit.
@@ -66,6 +69,8 @@ pub struct FileState {
     pub content: FileContent,
     /// The evidence for the content. [`ContentEvidence::Exact`] if the content is unknown.
     pub evidence: ContentEvidence,
+    /// The file name of the last backup of the file.
+    pub last_backup: Option<String>,
 }
 
 /// The content of a file.
@@ -175,29 +180,32 @@ impl FileHistory {
         let log_bytes: usize = entries.map(|entry| entry.as_bytes().len()).sum();
         let growth_left = MAX_GROWTH + 2 * log_bytes;
         let mut table = FileTable { root, files: BTreeMap::new(), growth_left };
+        let lines_by_time = LazyCell::new(|| LinesByTime::of(main));
         for PromptSnapshot { position, backups } in snapshots {
             for (path, backup) in backups {
-                let FileBackup { name, real_parent_dir } =
+                let FileBackup { name, real_parent_dir, time } =
                     backup.map_or_else(FileBackup::default, |backup| *backup);
+                let is_later = |time: &Millis| main.timestamp(position).is_some_and(|prompt| *time > prompt);
+                let taken = time.filter(is_later).map(|time| lines_by_time.last_until(time));
                 let kind = ObservationKind::Snapshot(name);
-                table.add(&path, real_parent_dir.as_deref(), FileObservation { position, kind });
+                table.add(&path, real_parent_dir.as_deref(), FileObservation { position, taken, kind });
             }
         }
         let edits = RecordedEdits::of(family, |path| table.contains(path));
-        let lines_by_time = LazyCell::new(|| LinesByTime::of(main));
         for (edit, number) in edits.completed().zip(0..) {
-            let FileEdit { agent, entry_idx, at, path, before, after, .. } = edit;
+            let FileEdit { agent, entry_idx, at, path, before, after, is_certain, .. } = edit;
             // The edit of a sub-agent is in another log. Its time determines its position in the main log.
             let position = match agent {
                 None => entry_idx,
                 Some(_) => at.map_or(EntryIndex::FIRST, |at| lines_by_time.last_until(at)),
             };
             let [has_before, has_after] = [before, after].map(|text| text != FileText::Unknown);
-            let kind = ObservationKind::Edit { number, has_before, has_after };
-            table.add(&path, None, FileObservation { position, kind });
+            let kind = ObservationKind::Edit { number, has_before, has_after, is_certain };
+            table.add(&path, None, FileObservation { position, taken: None, kind });
         }
         let FileTable { root, mut files, .. } = table;
         for known in files.values_mut() {
+            place_late_backups(known);
             known.sort_by_key(|known| known.position);
         }
         Self { root, files, edits }
@@ -240,8 +248,10 @@ impl FileHistory {
             for observation in known {
                 let n_before = starts.partition_point(|start| *start <= observation.position);
                 let Some(part) = n_before.checked_sub(1) else { continue };
-                if observation.is_edit() {
-                    *parts.entry(part).or_default() += 1;
+                if let ObservationKind::Edit { is_certain, .. } = observation.kind {
+                    if is_certain {
+                        *parts.entry(part).or_default() += 1;
+                    }
                 } else if starts[part] == observation.position {
                     match last_snapshot {
                         // The first of several snapshots at a line counts.
@@ -267,8 +277,29 @@ impl FileObservation {
         matches!(self.kind, ObservationKind::Edit { .. })
     }
 
+    /// Returns the name of the backup of a snapshot.
+    fn backup(&self) -> Option<&str> {
+        match &self.kind {
+            ObservationKind::Snapshot(name) => name.as_deref(),
+            ObservationKind::Edit { .. } => None,
+        }
+    }
+
     fn same_snapshot(&self, other: &Self) -> bool {
         matches!((&self.kind, &other.kind), (ObservationKind::Snapshot(a), ObservationKind::Snapshot(b)) if a == b)
+    }
+}
+
+/// Moves each backup that was made after an edit of its turn to where it was made: it does not contain the
+/// file at the prompt. Claude Code makes the first backup of a file when a tool is about to edit it.
+fn place_late_backups(known: &mut [FileObservation]) {
+    let edits: Vec<EntryIndex> =
+        known.iter().filter(|known| known.is_edit()).map(|known| known.position).collect();
+    for snapshot in known.iter_mut().filter(|known| !known.is_edit()) {
+        let Some(taken) = snapshot.taken else { continue };
+        if edits.iter().any(|&edit| snapshot.position < edit && edit <= taken) {
+            snapshot.position = taken;
+        }
     }
 }
 
@@ -280,6 +311,7 @@ struct StateSource<'h> {
     /// The text of an edit: the content itself, or that in case the backup is gone.
     text: Option<EditText>,
     evidence: ContentEvidence,
+    last_backup: Option<&'h str>,
 }
 
 impl<'h> StateSource<'h> {
@@ -298,19 +330,23 @@ impl<'h> StateSource<'h> {
         let found = then.map(|known| (known, ContentEvidence::Exact));
         let found = found.or_else(|| before().map(|known| (known, ContentEvidence::Earlier(known.position))));
         let found = found.or_else(|| after().map(|known| (known, ContentEvidence::Later(known.position))));
+        let last_backup = known.iter().rev().find_map(FileObservation::backup);
         let Some((found, evidence)) = found else {
-            return Self { path, snapshot: None, text: None, evidence: ContentEvidence::Exact };
+            let evidence = ContentEvidence::Exact;
+            return Self { path, snapshot: None, text: None, evidence, last_backup };
         };
         match (&found.kind, evidence) {
             (ObservationKind::Snapshot(name), _) => {
                 let text = name.as_ref().and_then(|_| text_from_edits(known, found.position));
-                Self { path, snapshot: Some(name.as_deref()), text, evidence }
+                Self { path, snapshot: Some(name.as_deref()), text, evidence, last_backup }
             }
             (ObservationKind::Edit { number, .. }, ContentEvidence::Later(_)) => {
-                Self { path, snapshot: None, text: Some(EditText::Before(*number)), evidence }
+                let text = Some(EditText::Before(*number));
+                Self { path, snapshot: None, text, evidence, last_backup }
             }
             (ObservationKind::Edit { number, .. }, _) => {
-                Self { path, snapshot: None, text: Some(EditText::After(*number)), evidence }
+                let text = Some(EditText::After(*number));
+                Self { path, snapshot: None, text, evidence, last_backup }
             }
         }
     }
@@ -324,7 +360,12 @@ impl<'h> StateSource<'h> {
             (None, FileText::Text(text)) => FileContent::Text(text),
             (None, FileText::Unknown) => FileContent::Unknown,
         };
-        FileState { path: self.path.to_owned(), content, evidence: self.evidence }
+        FileState {
+            path: self.path.to_owned(),
+            content,
+            evidence: self.evidence,
+            last_backup: self.last_backup.map(str::to_owned),
+        }
     }
 }
 
@@ -350,7 +391,7 @@ fn text_from_edits(known: &[FileObservation], place: EntryIndex) -> Option<EditT
     };
     let edits = || {
         known.iter().filter_map(|known| match known.kind {
-            ObservationKind::Edit { number, has_before, has_after } => {
+            ObservationKind::Edit { number, has_before, has_after, .. } => {
                 let before = has_before.then_some(EditText::Before(number));
                 Some((known.position, before, has_after.then_some(EditText::After(number))))
             }
@@ -375,6 +416,8 @@ struct PromptSnapshot {
 struct FileBackup {
     name: Option<Box<str>>,
     real_parent_dir: Option<Box<str>>,
+    /// When it was made.
+    time: Option<Millis>,
 }
 
 /// A backup, if there is one, and the path of the file as it is written in the log.
@@ -400,8 +443,9 @@ fn snapshots(session: &Session) -> Vec<PromptSnapshot> {
 fn backups_in(entry: &Entry) -> Option<(Cow<'_, str>, impl Iterator<Item = NamedBackup>)> {
     let tracked = |backup: Backup<'_>| {
         let name = backup.backup_file_name().map(Into::into);
-        let backup = FileBackup { name, real_parent_dir: backup.real_parent_dir().map(Into::into) };
-        (backup != FileBackup::default()).then(|| Box::new(backup))
+        let time = backup.backup_time().map(|moment| moment.0);
+        let backup = FileBackup { name, real_parent_dir: backup.real_parent_dir().map(Into::into), time };
+        (backup.name.is_some() || backup.real_parent_dir.is_some()).then(|| Box::new(backup))
     };
     let (message_id, files, changed) = match entry.kind() {
         Kind::FileHistorySnapshot => {

@@ -31,6 +31,7 @@
 mod activity;
 mod agent;
 mod check;
+mod command_effect;
 mod command_group;
 mod compaction;
 mod file_edit;

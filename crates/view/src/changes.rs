@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use threadline_session::{FileEdit, FileText, LineHunk, SessionFamily};
+use threadline_session::{FileEdit, FileText, LineHunk, SessionFamily, TextList};
 
 use crate::diff::{Hunk, unified};
 
@@ -18,8 +18,13 @@ pub struct FileChange {
     pub before: Option<String>,
     /// The text after; `None` if the file was deleted, or if only `parts` are known.
     pub after: Option<String>,
-    /// Changed lines, one list per command that changed them, if the log does not contain the whole text.
+    /// Changed lines in order, one list per call that changed them, if the log does not contain the whole
+    /// text at some point.
     pub parts: Vec<Arc<[LineHunk]>>,
+    /// Whether the first of the parts creates the file.
+    pub(crate) is_created: bool,
+    /// Whether `before` and `after` are set.
+    pub(crate) has_whole: bool,
     /// The number of calls that changed the file.
     pub edits: usize,
     /// Changes that the log does not contain.
@@ -38,7 +43,7 @@ impl FileChange {
 
     /// Returns whether the session created the file.
     pub fn is_new(&self) -> bool {
-        self.before.is_none() && self.after.is_some()
+        self.is_created || self.before.is_none() && self.after.is_some()
     }
 
     /// Returns whether the session deleted the file.
@@ -50,34 +55,50 @@ impl FileChange {
     fn add(&mut self, edit: FileEdit) {
         self.edits += 1;
         if !edit.hunks.is_empty() {
-            if self.edits > 1 && self.parts.is_empty() {
-                return self.note("more lines were changed by a shell command");
+            self.split_whole_change();
+            // A diff of a command may repeat the preceding changes.
+            if edit.by_command {
+                let counts = count_changed_lines(&edit.hunks);
+                let recent = self.parts.split_off(self.parts.len().saturating_sub(MAX_COMPARED_PARTS));
+                self.parts.extend(recent.into_iter().filter(|earlier| !repeats(&counts, earlier)));
             }
-            // A diff against the last commit repeats the preceding changes.
-            let counts = count_changed_lines(&edit.hunks);
-            let recent = self.parts.split_off(self.parts.len().saturating_sub(MAX_COMPARED_PARTS));
-            self.parts.extend(recent.into_iter().filter(|earlier| !repeats(&counts, earlier)));
             return self.parts.push(edit.hunks);
         }
         let after = match edit.after {
             FileText::Text(after) => Some(after),
             FileText::Absent => None,
-            FileText::Unknown => {
+            FileText::Unknown if edit.by_command => {
                 return self.note("changed by a shell command; the text is not logged");
+            }
+            FileText::Unknown => {
+                return self.note("changed by an edit that is not in this patch: its lines are not logged");
             }
         };
         let before = edit.before.as_text().map(str::to_owned);
-        let is_first = self.edits == 1;
         if !self.parts.is_empty() {
-            self.parts.clear();
-            self.note("earlier changes by shell commands are not in this patch");
-            self.before = before;
-        } else if is_first {
+            if edit.before == FileText::Unknown {
+                return self.note("written as a whole after the changes in this patch");
+            }
+            let hunks = whole_hunks(before.as_deref(), after.as_deref());
+            return self.parts.extend((!hunks.is_empty()).then_some(hunks));
+        }
+        if !self.has_whole {
             self.before = before;
         } else if before.is_some() && before != self.after {
             self.note("the file was changed by another program between two edits");
         }
+        self.has_whole = true;
         self.after = after;
+    }
+
+    /// Turns the change of the whole text into the first part, because a change of some lines follows.
+    fn split_whole_change(&mut self) {
+        if std::mem::take(&mut self.has_whole) {
+            let (before, after) = (self.before.take(), self.after.take());
+            self.is_created = before.is_none();
+            let hunks = whole_hunks(before.as_deref(), after.as_deref());
+            self.parts.extend((!hunks.is_empty()).then_some(hunks));
+        }
     }
 
     fn note(&mut self, note: &str) {
@@ -85,6 +106,30 @@ impl FileChange {
             self.notes.push(note.to_owned());
         }
     }
+}
+
+/// Returns the hunks of the change from one text to another, as a tool would log them.
+fn whole_hunks(before: Option<&str>, after: Option<&str>) -> Arc<[LineHunk]> {
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    let patch = unified(before, after, ("a", "b"));
+    let mut hunks: Vec<LineHunk> = Vec::new();
+    for line in patch.lines().skip(2) {
+        match line.strip_prefix("@@ -").and_then(|range| range.split_once(" +")) {
+            Some((old, new)) if line.ends_with("@@") => {
+                let start = |range: &str| {
+                    let digits = range.find(|c: char| !c.is_ascii_digit()).unwrap_or(range.len());
+                    range[..digits].parse().unwrap_or_default()
+                };
+                hunks.push(LineHunk {
+                    old_start: start(old),
+                    new_start: start(new),
+                    lines: TextList::default(),
+                });
+            }
+            _ => hunks.iter_mut().last().into_iter().for_each(|hunk| hunk.lines.push(line)),
+        }
+    }
+    hunks.into()
 }
 
 /// The number of last parts that are compared with a new one. Comparing all of very many parts would take
@@ -114,7 +159,8 @@ fn repeats(counts: &HashMap<&str, usize>, earlier: &[LineHunk]) -> bool {
 /// Returns the net change of each file, sorted by path.
 ///
 /// Changes are read from the edits of tools, and from the diffs in the results of shell commands (from
-/// 2.1.300). Other changes by commands are noticed only if an edit of the same file follows.
+/// 2.1.269). Other changes by commands are noticed only if an edit of the same file follows. An edit whose
+/// lines are not in the log is a note.
 pub fn changes(family: &SessionFamily) -> Vec<FileChange> {
     changes_of(family.file_edits())
 }
@@ -123,9 +169,6 @@ pub fn changes(family: &SessionFamily) -> Vec<FileChange> {
 pub fn changes_of(edits: impl IntoIterator<Item = FileEdit>) -> Vec<FileChange> {
     let mut files: BTreeMap<String, FileChange> = BTreeMap::new();
     for edit in edits {
-        if edit.after == FileText::Unknown && !edit.by_command {
-            continue;
-        }
         let path = edit.path.clone();
         files.entry(path.clone()).or_insert_with(|| FileChange { path, ..FileChange::default() }).add(edit);
     }
@@ -145,8 +188,12 @@ pub fn patch(changes: &[FileChange], root: Option<&str>) -> String {
         for note in &file.notes {
             out.push_str(&format!("# {path}: {note}\n"));
         }
-        for hunks in &file.parts {
-            let _ = write!(out, "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n");
+        for (n, hunks) in file.parts.iter().enumerate() {
+            let _ = writeln!(out, "diff --git a/{path} b/{path}");
+            let _ = match file.is_created && n == 0 {
+                true => writeln!(out, "new file mode 100644\n--- /dev/null\n+++ b/{path}"),
+                false => writeln!(out, "--- a/{path}\n+++ b/{path}"),
+            };
             hunks.iter().for_each(|hunk| add_hunk(&mut out, hunk));
         }
         if !file.parts.is_empty() || file.before == file.after {

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use threadline_session::{ContentEvidence, FileContent, FileHistory, FileText, HistoryPoint};
+use threadline_session::{ContentEvidence, FileContent, FileHistory, FileState, FileText, HistoryPoint};
 use threadline_store::{
     FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRisk, WriteRoot, open_regular,
     read_regular, write_obstacle,
@@ -14,6 +14,7 @@ use threadline_store::{
 use threadline_view::{line_counts, unified};
 
 use super::RestoreError;
+use super::text_form::TextForm;
 use crate::SessionTextMask;
 use crate::error::AppError;
 
@@ -145,6 +146,16 @@ impl FileReader {
         }))
     }
 
+    /// Returns the form of a file whose text is in the log: that of the file on disk, or else of its last
+    /// backup. `None` if that version is not text.
+    fn form_of(&mut self, session: &SessionFile, state: &FileState) -> Result<Option<TextForm>, AppError> {
+        if let Ok(bytes) = read_regular(Path::new(&state.path)) {
+            return Ok(TextForm::of(&bytes));
+        }
+        let backup = state.last_backup.as_deref().map(|name| self.backup(session, name)).transpose()?;
+        Ok(backup.flatten().map_or(Some(TextForm::PLAIN), |bytes| TextForm::of(&bytes)))
+    }
+
     /// Computes the digest of the regular file at a path; `None` if there is none.
     fn digest(&mut self, path: &Path) -> Option<FileDigest> {
         let real = std::fs::canonicalize(path).ok()?;
@@ -172,7 +183,7 @@ impl FileRestore {
         let mut files = Vec::new();
         let mut reader = FileReader::default();
         for state in history.states_at(at) {
-            let Past { content, source, note, backup } = Past::of(session, &mut reader, state.content)?;
+            let Past { content, source, note, backup } = Past::of(session, &mut reader, &state)?;
             let label = relative_label(&state.path, history.root());
             let target = match to {
                 Some(dir) => dir.join(path_inside(&label)),
@@ -193,6 +204,10 @@ impl FileRestore {
                 (PastContent::Bytes(_), Some(_)) => RestoreAction::Change,
             };
             let (mut action, mut note) = (action, note);
+            let is_link = || target.is_symlink() && action != RestoreAction::Delete;
+            if action.writes() && is_link() {
+                (action, note) = (RestoreAction::Blocked, Some(blocked_note("it is a link")));
+            }
             if action.writes()
                 && let Some(reason) = write_obstacle(&target)
             {
@@ -266,7 +281,6 @@ impl FileRestore {
         let step = |path, action| Step { path, kind: FileKind::Plain, action, modified: None };
         Ok(match self.action {
             RestoreAction::Change => {
-                // The target of a link is changed, and not the link.
                 let path = std::fs::canonicalize(&self.target)?;
                 let read = self.now.unwrap_or_else(|| FileDigest::of(b""));
                 step(path, StepAction::Replace { read, content: content() })
@@ -345,36 +359,48 @@ struct Past {
 
 impl Past {
     /// Reads the content: the backup where it exists, otherwise the text that the edits in the log give.
-    fn of(session: &SessionFile, reader: &mut FileReader, content: FileContent) -> Result<Self, AppError> {
-        let past = |content, source, note: Option<&str>, backup| Self {
-            content,
-            source,
-            note: note.map(str::to_owned),
+    fn of(session: &SessionFile, reader: &mut FileReader, state: &FileState) -> Result<Self, AppError> {
+        let unknown = |note: &str, backup| Self {
+            content: PastContent::Unknown,
+            source: ContentSource::Nothing,
+            note: Some(note.to_owned()),
             backup,
         };
-        Ok(match content {
-            FileContent::Absent => past(PastContent::Absent, ContentSource::Backup, None, None),
-            FileContent::Text(text) => {
-                past(PastContent::Bytes(Arc::new(text.into_bytes())), ContentSource::Edits, None, None)
+        let from_edits = |reader: &mut FileReader, text: &str, note: Option<&str>, backup| {
+            Ok(match reader.form_of(session, state)?.and_then(|form| form.encode(text)) {
+                Some(bytes) => Self {
+                    content: PastContent::Bytes(Arc::new(bytes)),
+                    source: ContentSource::Edits,
+                    note: note.map(str::to_owned),
+                    backup,
+                },
+                None => unknown("the log does not contain its exact bytes", backup),
+            })
+        };
+        match &state.content {
+            FileContent::Absent => {
+                let (content, source) = (PastContent::Absent, ContentSource::Backup);
+                Ok(Self { content, source, note: None, backup: None })
             }
-            FileContent::Unknown => {
-                let note = "the log does not contain its text";
-                past(PastContent::Unknown, ContentSource::Nothing, Some(note), None)
-            }
-            FileContent::Backup { name, edits } => match (reader.backup(session, &name)?, edits) {
-                (Some(bytes), _) => past(PastContent::Bytes(bytes), ContentSource::Backup, None, Some(name)),
+            FileContent::Text(text) => from_edits(reader, text, None, None),
+            FileContent::Unknown => Ok(unknown("the log does not contain its text", None)),
+            FileContent::Backup { name, edits } => match (reader.backup(session, name)?, edits) {
+                (Some(bytes), _) => Ok(Self {
+                    content: PastContent::Bytes(bytes),
+                    source: ContentSource::Backup,
+                    note: None,
+                    backup: Some(name.clone()),
+                }),
                 (None, FileText::Text(text)) => {
-                    let note =
-                        "its backup is missing; restored from the edits in the log, with plain line ends";
-                    let content = PastContent::Bytes(Arc::new(text.into_bytes()));
-                    past(content, ContentSource::Edits, Some(note), Some(name))
+                    let note = "its backup is missing; restored from the edits in the log";
+                    from_edits(reader, text, Some(note), Some(name.clone()))
                 }
                 (None, _) => {
                     let note = "its backup is missing, and the log does not contain its text";
-                    past(PastContent::Unknown, ContentSource::Nothing, Some(note), Some(name))
+                    Ok(unknown(note, Some(name.clone())))
                 }
             },
-        })
+        }
     }
 }
 

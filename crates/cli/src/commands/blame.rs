@@ -19,7 +19,8 @@ use crate::error::{CommandError, CommandOutcome};
 /// (outside, but only white space differs from a line of a session), or `ambiguous`.
 ///
 /// Edits in other working trees of the repository, and under earlier names of the file, count if they were
-/// committed. Only changes that a log contains can be assigned, not those of shell commands.
+/// committed. Only changes that a log contains can be assigned: those of tools, and those of shell commands
+/// where Claude Code listed the changed lines.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BlameArgs {
     /// File, with `:12` or `:12-20` for some lines

@@ -24,7 +24,9 @@ use crate::error::{CommandError, CommandOutcome};
 /// the changes that restoring them would make; --diff shows these line by line. Nothing is written without
 /// --apply.
 ///
-/// Only files that a tool edited can be restored: the log does not contain the changes of shell commands.
+/// Files that shell commands changed are restored where the log lists the changes and the text before is known.
+/// Other commands may have changed a file too: its text is not known from there on, and it is left alone. So
+/// are links, and texts whose encoding or line ends cannot be known.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
@@ -47,7 +49,7 @@ pub(crate) struct RestoreArgs {
     #[arg(long, value_name = "DIR", requires = "at")]
     to: Option<PathBuf>,
 
-    /// Write the files: below --to, or to their own paths; `threadline op undo` reverts this
+    /// Write the files: below --to, or to their own paths; `threadline op undo ID --apply` reverts this
     #[arg(long, requires = "at")]
     apply: bool,
 
@@ -101,7 +103,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     };
     let receipt = receipt.as_ref().map(|receipt| &*receipt.id);
     report(cx, args, &family, &title, &plan.files, receipt, &mask).map_err(|error| match receipt {
-        Some(id) => error.hint(format!("the files were written; undo: `threadline op undo {id}`")),
+        Some(id) => error.hint(format!("the files were written; undo: `threadline op undo {id} --apply`")),
         None => error,
     })?;
     note_missing(cx, &file, &plan.files);
@@ -235,7 +237,7 @@ fn report(
     let to_do = files.iter().filter(|file| is_written(file)).count();
     let files = plural(to_do as u64, "file");
     cx.ui.note(&match (receipt, &args.to) {
-        (Some(receipt), _) => format!("wrote {files}; undo: `threadline op undo {receipt}`"),
+        (Some(receipt), _) => format!("wrote {files}; undo: `threadline op undo {receipt} --apply`"),
         _ if to_do == 0 => "nothing to write".to_owned(),
         (None, Some(dir)) => format!("--apply writes {files} below {}", dir.display()),
         (None, None) => {
@@ -326,7 +328,7 @@ fn note_commands(cx: &Context, family: &SessionFamily) {
         0 => {}
         n => {
             let commands = plural(n as u64, "shell command");
-            cx.ui.note(&format!("changes made by {commands} cannot be restored"));
+            cx.ui.note(&format!("{commands} may have changed files; their changes cannot be restored"));
         }
     }
 }

@@ -605,7 +605,7 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
     let commands = family.n_unlogged_commands();
     if commands > 0 {
         let commands = plural(commands as u64, "shell command");
-        cx.ui.note(&format!("file changes made by {commands} are not in the log"));
+        cx.ui.note(&format!("{commands} may have changed files; their changes are not in the log"));
     }
     if changes.is_empty() {
         cx.ui.note("no file changes in the log");

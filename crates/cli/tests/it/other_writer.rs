@@ -28,15 +28,14 @@ fn the_lines_are_one_turn_in_every_command() {
     let listed = at_home(&home, &["list", "--json"]).json_lines().remove(0);
     assert_eq!(listed["first_prompt"], "read a file");
     assert_eq!((&listed["turns"], &listed["errors"]), (&1.into(), &0.into()));
-    assert_eq!(listed["last_active"], "2026-01-05T10:00:09.000Z");
+    assert_eq!(listed["last_active_at"], "2026-01-05T10:00:09.000Z");
 
     let found = at_home(&home, &["search", "done", "--json"]);
     assert!(found.out.contains(&id), "{found}");
 
-    let usage = at_home(&home, &["usage", "--json", "--by", "model"]).out;
-    for figure in ["\"input\":107", "\"output\":53", "\"cache_read\":20"] {
-        assert!(usage.replace(' ', "").contains(figure), "{figure}: {usage}");
-    }
+    let usage = at_home(&home, &["usage", "--json", "--by", "model"]).json_lines().remove(0);
+    let figures = ["input_tokens", "output_tokens", "cache_read_tokens"].map(|name| usage[name].as_u64());
+    assert_eq!(figures, [Some(107), Some(53), Some(20)], "{usage}");
 
     let spans = at_home(&home, &["trace", "push", &id, "--dry-run"]);
     assert!(spans.out.contains("Read") && spans.out.contains("claude-sonnet-4-5"), "{spans}");
@@ -44,8 +43,8 @@ fn the_lines_are_one_turn_in_every_command() {
     let exported = at_home(&home, &["export", "markdown", &id]).out;
     assert!(exported.contains("read a file") && exported.contains("done"), "{exported}");
 
-    let overview = at_home(&home, &["overview", "--since", "all", "--json"]).json();
-    assert_eq!((&overview["prompts"], &overview["tool_calls"]), (&1.into(), &1.into()), "{overview}");
+    let overview = at_home(&home, &["overview", "--since", "all", "--json"]).out;
+    assert!(overview.contains("\"prompts\":1") && overview.contains("\"tool_calls\":1"), "{overview}");
 }
 
 #[test]

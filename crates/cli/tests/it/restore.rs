@@ -24,7 +24,7 @@ fn session(home: &TestHome, dir: &Path) {
         r2 <- a2  result t2 "ok" {"type":"create","filePath":"[dir]/sub/b.txt","content":"new\n","originalFile":null}
         snapshot u3 {"a.txt":{"backupFileName":"aa@v2","version":2},"sub/b.txt":{"backupFileName":"bb@v2","version":2}}
         u3 <- r2  user   "run"
-        a3 <- u3  reply  m3 tool t3 Bash {"command":"date"}
+        a3 <- u3  reply  m3 tool t3 Bash {"command":"make"}
         r3 <- a3  result t3 "now"
         "#;
     home.session_in(cwd, "s", &notation.replace("[dir]", cwd));
@@ -53,7 +53,7 @@ fn turns_and_files_are_listed() {
           sub/b.txt  1 edit
     ----- stderr -----
     --at TURN shows the files as they were when that turn began
-    changes made by 1 shell command cannot be restored
+    1 shell command may have changed files; their changes cannot be restored
     ");
     assert_snapshot!(restore(&home, dir.path(), &["--at", "3"]), @r"
     exit: 0
@@ -64,8 +64,8 @@ fn turns_and_files_are_listed() {
     sub/b.txt  4 B        not there     edits
     ----- stderr -----
     --diff shows the changes, --apply writes 2 files, --to DIR --apply writes elsewhere
-    sub/b.txt: its backup is missing; restored from the edits in the log, with plain line ends
-    changes made by 1 shell command cannot be restored
+    sub/b.txt: its backup is missing; restored from the edits in the log
+    1 shell command may have changed files; their changes cannot be restored
     ");
     assert_snapshot!(restore(&home, dir.path(), &["--at", "9"]), @r"
     exit: 2
@@ -328,4 +328,47 @@ fn secrets_that_only_another_line_identifies_are_masked_in_a_diff() {
         !masked.out.contains("Tr0ub4dor") && masked.out.contains("differ in masked secrets only"),
         "{masked}"
     );
+}
+
+/// Restores the file of an edit from "one" to "two" at the first turn, and returns what is on disk afterwards.
+fn restored(dir: &Path, prepare: impl FnOnce(&Path)) -> (Vec<u8>, String) {
+    let home = TestHome::new();
+    prepare(dir);
+    let notation = r#"
+        u1        user   "go"
+        a1 <- u1  reply  m1 tool t1 Edit {"file_path":"[dir]/a.txt","old_string":"one","new_string":"two"}
+        r1 <- a1  result t1 "ok" {"filePath":"[dir]/a.txt","oldString":"one","newString":"two","originalFile":"one\nend\n"}
+        "#;
+    let cwd = dir.to_str().unwrap();
+    home.session_in(cwd, "s", &notation.replace("[dir]", cwd));
+    let run = restore(&home, dir, &["--at", "1", "--apply"]);
+    (fs::read(dir.join("a.txt")).unwrap(), run)
+}
+
+#[test]
+fn a_text_of_the_log_is_restored_in_the_form_of_the_file() {
+    for (now, expected) in [
+        (&b"two\nend\n"[..], &b"one\nend\n"[..]),
+        (b"two\r\nend\r\n", b"one\r\nend\r\n"),
+        (b"\xef\xbb\xbftwo\nend\n", b"\xef\xbb\xbfone\nend\n"),
+        // Neither the encoding nor the line ends can be known.
+        (b"two caf\xe9\nend\n", b"two caf\xe9\nend\n"),
+        (b"two\r\nend\n", b"two\r\nend\n"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (then, run) = restored(dir.path(), |dir| fs::write(dir.join("a.txt"), now).unwrap());
+        assert_eq!(String::from_utf8_lossy(&then), String::from_utf8_lossy(expected), "{run}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_never_followed_to_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let (then, run) = restored(dir.path(), |dir| {
+        fs::write(dir.join("other.txt"), "precious\n").unwrap();
+        std::os::unix::fs::symlink("other.txt", dir.join("a.txt")).unwrap();
+    });
+    assert_eq!(String::from_utf8_lossy(&then), "precious\n", "{run}");
+    assert!(run.contains("cannot be written: it is a link"), "{run}");
 }

@@ -239,10 +239,14 @@ fn commands_that_list_their_changes_are_logged() {
             r1 <- a1  result t1 "" {"stdout":"","bashEditDiff":{"files":[{"filePath":"/w/a.txt","hunks":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,"lines":["-a","+b"]}]}],"moreFiles":0,"changedFiles":["/w/a.txt"]}}
             a2 <- r1  reply  m2 tool t2 Bash {"command":"make"}
             r2 <- a2  result t2 "" {"stdout":""}
+            a3 <- r2  reply  m3 tool t3 Bash {"command":"make; false"}
+            r3 <- a3  result t3 "Error: Exit code 1" error "Error: Exit code 1"
+            a4 <- r3  reply  m4 tool t4 Bash {"command":"ls missing"}
+            r4 <- a4  result t4 "Error: Exit code 2" error "Error: Exit code 2"
             "#)),
         Vec::new(),
     );
-    assert_eq!(family.n_unlogged_commands(), 1);
+    assert_eq!(family.n_unlogged_commands(), 1, "only the failed one that may write");
 }
 
 #[test]
@@ -305,4 +309,107 @@ fn the_record_of_a_line_with_several_results_is_that_of_the_first() {
         .map(|edit| (edit.path.clone(), edit.after.as_text().map(str::to_owned)))
         .collect();
     assert_eq!(edits, [("/w/a".into(), Some("long".into())), ("/w/b".into(), Some("b".into()))]);
+}
+
+/// A session that reads a file of ten lines and then runs commands: pairs of a command and its result.
+fn commands_after_a_read(commands: &[(&str, &str)]) -> String {
+    let text: String = (1..=10).map(|n| format!("{n}\\n")).collect();
+    let mut log = format!(
+        r#"
+        u1        user   "go"
+        a0 <- u1  reply  m0 tool t0 Read {{"file_path":"/w/a.txt"}}
+        r0 <- a0  result t0 "…" {{"type":"text","file":{{"filePath":"/w/a.txt","content":"{text}","numLines":10,"startLine":1,"totalLines":10}}}}
+        "#
+    );
+    // Edits of a file make it one of the session.
+    let written = r#"
+        e1 <- r0  reply  e1 tool w1 Write {"file_path":"/w/b.txt","content":"b\n"}
+        s0 <- e1  result w1 "ok" {"type":"create","filePath":"/w/b.txt","content":"b\n","originalFile":null}
+        "#;
+    log.push_str(written);
+    for (n, (command, result)) in commands.iter().enumerate() {
+        let before = if n == 0 { "s0".to_owned() } else { format!("s{n}") };
+        let n = n + 1;
+        log.push_str(&format!(
+            "a{n} <- {before} reply m{n} tool t{n} Bash {{\"command\":\"{command}\"}}\ns{n} <- a{n} result t{n} {result}\n"
+        ));
+    }
+    log
+}
+
+/// The result of a command that changed `/w/a.txt`.
+fn listed(lines: &str) -> String {
+    format!(
+        r#""" {{"stdout":"","bashEditDiff":{{"files":[{{"filePath":"/w/a.txt","hunks":[{{"oldStart":8,"newStart":8,"lines":[{lines}]}}]}}],"moreFiles":0}}}}"#
+    )
+}
+
+#[test]
+fn a_hunk_of_an_earlier_text_is_not_applied_in_the_middle_of_a_later_one() {
+    let first = listed(r#"" 8"," 9"," 10","+x""#);
+    // Relative to the text that was read, so it repeats the first change.
+    let second = listed(r#"" 8"," 9"," 10","+x","+y""#);
+    let files = files(&commands_after_a_read(&[("echo x >> a.txt", &first), ("echo y >> a.txt", &second)]));
+    assert!(files.contains(r#"end: /w/a.txt = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\nx\ny\n""#), "{files}");
+}
+
+#[test]
+fn a_text_is_unknown_after_a_command_that_may_have_changed_it() {
+    let changed = listed(r#"" 8"," 9"," 10","+x""#);
+    let after = |command: &str, result: &str| {
+        let log = commands_after_a_read(&[("echo x >> a.txt", &changed), (command, result)]);
+        let files = files(&log);
+        let at_end = files.lines().find(|line| line.starts_with("end: /w/a.txt")).unwrap().to_owned();
+        (at_end.contains("unknown"), at_end)
+    };
+    let skipped = r#""" {"stdout":"","bashEditDiff":{"files":[],"moreFiles":0,"skipped":true}}"#;
+    let background = r#""running" {"stdout":"","backgroundTaskId":"b1"}"#;
+    for (command, result) in [
+        ("git restore a.txt", skipped),
+        ("git stash", skipped),
+        ("echo z >> a.txt; false", r#""Error: Exit code 1" error "Error: Exit code 1""#),
+        ("sleep 9; echo z >> a.txt", background),
+    ] {
+        let (is_unknown, at_end) = after(command, result);
+        assert!(is_unknown, "{command}: {at_end}");
+    }
+    for (command, result) in [
+        // Claude Code lists the changes of commands in this session, and this one made none.
+        ("touch a.txt", r#""" {"stdout":""}"#),
+        ("cat a.txt | grep z", r#""Error: Exit code 1" error "Error: Exit code 1""#),
+        ("echo z >> c.txt; false", r#""Error: Exit code 1" error "Error: Exit code 1""#),
+    ] {
+        let (is_unknown, at_end) = after(command, result);
+        assert!(!is_unknown, "{command}: {at_end}");
+    }
+}
+
+#[test]
+fn without_lists_of_changes_a_command_that_writes_to_a_file_makes_its_text_unknown() {
+    let plain = r#""" {"stdout":""}"#;
+    let at_end = |command: &str| {
+        let files = files(&commands_after_a_read(&[(command, plain)]));
+        files.lines().find(|line| line.starts_with("end: /w/b.txt")).unwrap().to_owned()
+    };
+    assert_eq!(at_end("cat b.txt"), r#"end: /w/b.txt = "b\n" (before: line 5)"#);
+    assert_eq!(at_end("sed -i s/b/c/ b.txt"), "end: /w/b.txt = unknown");
+}
+
+#[test]
+fn a_backup_from_the_middle_of_a_turn_is_not_its_beginning() {
+    let log = r#"
+        snapshot u1
+        u1        user   "one"
+        u2 <- u1  user   "two" @10:01:00
+        a1 <- u2  reply  m1 tool t1 Bash {"command":"sed -i s/x/y/ a"} @10:01:01
+        r1 <- a1  result t1 "" {"stdout":"","bashEditDiff":{"files":[{"filePath":"/home/ada/loom/a","hunks":[{"oldStart":1,"newStart":1,"lines":["-x","+y"]}]}],"moreFiles":0}} @10:01:02
+        a2 <- r1  reply  m2 tool t2 Edit {"file_path":"/home/ada/loom/a"} @10:01:03
+        snapshot u2 update {"a":{"backupFileName":"00@v1","version":1,"backupTime":"2026-01-01T10:01:03.500Z"}} @10:01:04
+        r2 <- a2  result t2 "ok" {"filePath":"/home/ada/loom/a","oldString":"y","newString":"z","originalFile":"y\n"} @10:01:05
+        "#;
+    let states = files(log);
+    assert!(states.contains("turn 2: /home/ada/loom/a = unknown"), "{states}");
+    // Made at once, it is the beginning.
+    let early = files(&log.replace("10:01:03.500", "10:01:00.500"));
+    assert!(early.contains("turn 2: /home/ada/loom/a = 00@v1"), "{early}");
 }

@@ -217,3 +217,82 @@ r1 <- a1  result t1 "ok" {"new_source":"2","notebook_path":"/w/n.ipynb","origina
     let texts = (files[0].before.as_deref(), files[0].after.as_deref());
     assert_eq!(texts, (Some("{1}\n"), Some("{2}\n")));
 }
+
+/// An edit of `/w/a.txt` whose result has the changed lines and not the text of the file.
+fn edit_without_text(n: usize, before: &str, (old, new): (&str, &str), patch: &str) -> String {
+    format!(
+        "e{n} <- {before} reply e{n} tool w{n} Edit {{\"file_path\":\"/w/a.txt\",\"old_string\":\"{old}\",\"new_string\":\"{new}\"}}\n\
+         f{n} <- e{n} result w{n} \"ok\" {{\"filePath\":\"/w/a.txt\",\"oldString\":\"{old}\",\"newString\":\"{new}\",\"originalFile\":null,\"structuredPatch\":[{patch}]}}\n"
+    )
+}
+
+const ONE: &str =
+    r#"{"oldStart":4,"oldLines":3,"newStart":4,"newLines":3,"lines":[" a","-one","+ONE"," b"]}"#;
+const TWO: &str =
+    r#"{"oldStart":9,"oldLines":3,"newStart":9,"newLines":3,"lines":[" c","-two","+TWO"," d"]}"#;
+
+#[test]
+fn hunks_of_edits_without_the_text_of_the_file_are_in_the_patch() {
+    let notation = format!(
+        "u1 user \"go\"\n{}{}",
+        edit_without_text(1, "u1", ("one", "ONE"), ONE),
+        edit_without_text(2, "f1", ("two", "TWO"), TWO)
+    );
+    let files = changes(&family(&log(&notation)));
+    insta::assert_snapshot!(patch(&files, Some("/w")), @r"
+    diff --git a/a.txt b/a.txt
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -4,3 +4,3 @@
+     a
+    -one
+    +ONE
+     b
+    diff --git a/a.txt b/a.txt
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -9,3 +9,3 @@
+     c
+    -two
+    +TWO
+     d
+    ");
+}
+
+#[test]
+fn a_known_text_and_hunks_of_another_one_are_both_in_the_patch() {
+    let notation = format!(
+        "u1 user \"go\"\n\
+         a1 <- u1 reply m1 tool t1 Write {{\"file_path\":\"/w/a.txt\",\"content\":\"new\\n\"}}\n\
+         r1 <- a1 result t1 \"ok\" {{\"type\":\"create\",\"filePath\":\"/w/a.txt\",\"content\":\"new\\n\",\"originalFile\":null}}\n{}",
+        edit_without_text(1, "r1", ("one", "ONE"), ONE)
+    );
+    let files = changes(&family(&log(&notation)));
+    insta::assert_snapshot!(patch(&files, Some("/w")), @r"
+    diff --git a/a.txt b/a.txt
+    new file mode 100644
+    --- /dev/null
+    +++ b/a.txt
+    @@ -0,0 +1,1 @@
+    +new
+    diff --git a/a.txt b/a.txt
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -4,3 +4,3 @@
+     a
+    -one
+    +ONE
+     b
+    ");
+    assert!(files[0].is_new());
+}
+
+#[test]
+fn edits_of_sub_agents_without_a_record_are_named() {
+    let main = log("u1 user \"go\"\na1 <- u1 reply m1 tool t1 Agent {\"prompt\":\"edit\"}");
+    let agent = log(
+        "x1 user \"edit\" sidechain agent=a1\nx2 <- x1 reply n1 tool k1 Edit {\"file_path\":\"/w/a.txt\",\"old_string\":\"one\",\"new_string\":\"ONE\"} sidechain agent=a1\nx3 <- x2 result k1 \"ok\" sidechain agent=a1",
+    );
+    let files = changes(&SessionFamily::from_bytes(&main, [("a1".to_owned(), agent)]));
+    insta::assert_snapshot!(patch(&files, Some("/w")), @"# a.txt: changed by an edit that is not in this patch: its lines are not logged");
+}
