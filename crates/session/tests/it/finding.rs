@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::{Code, Severity};
-use threadline_session::Session;
+use threadline_session::{ClientVersion, Session};
 use threadline_testkit::log;
 
 use crate::render::{findings, findings_of, is_sound, session};
@@ -62,13 +62,18 @@ fn f03_a_parent_that_is_not_in_the_log() {
 }
 
 #[test]
-fn f03_is_a_note_at_the_head_of_a_log_on_idle_progress_and_in_an_agents_log() {
-    assert_snapshot!(findings(r#"
+fn f03_is_a_note_at_the_head_of_a_log_on_progress_and_in_an_agents_log() {
+    let log = r#"
 u1 <- ?before  user "go on"
 a1 <- u1       reply m1 text "On."
 p1 <- ?gone    progress hook
 s1 <- ?main    user "look" sidechain
-"#), @r"
+u2 <- p1       user "more"
+"#;
+    // A resume continues with the line before the progress line, so nothing is lost.
+    let session = Session::from_bytes(&threadline_testkit::log(log));
+    assert_eq!(session.replay(ClientVersion::NEWEST).unwrap().len(), 3);
+    assert_snapshot!(findings(log), @r"
     line 1  F03 dangling-parent  note: the parent before is not in the log
     line 3  F03 dangling-parent  note: the parent gone is not in the log
     line 4  F03 dangling-parent  note: the parent main is not in the log
