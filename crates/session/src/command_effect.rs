@@ -55,10 +55,10 @@ impl CommandEffect {
         let in_background = given("run_in_background").and_then(Json::as_bool) == Some(true)
             || command_result(session, call).is_some_and(|result| result.background_task_id().is_some());
         let has_ended = call.outcome(session) == ToolOutcome::Ok && !in_background;
-        if diff.is_some() || (is_listed && has_ended) || only_reads(&command) {
+        if diff.is_some() || (is_listed && has_ended) {
             return Self::Logged;
         }
-        Self::Named(file_words(&command))
+        written_names(&command).map_or(Self::Logged, Self::Named)
     }
 }
 
@@ -69,6 +69,8 @@ const READERS: &[&str] = &[
     "basename",
     "cat",
     "cd",
+    "chmod",
+    "chown",
     "cmp",
     "cut",
     "date",
@@ -82,6 +84,7 @@ const READERS: &[&str] = &[
     "false",
     "fgrep",
     "file",
+    "gh",
     "grep",
     "head",
     "jq",
@@ -93,6 +96,7 @@ const READERS: &[&str] = &[
     "printf",
     "ps",
     "pwd",
+    "pytest",
     "readlink",
     "realpath",
     "rg",
@@ -112,44 +116,89 @@ const READERS: &[&str] = &[
     "xxd",
 ];
 
-/// Subcommands of git that change no file of the working tree.
-const GIT_READERS: &[&str] = &[
-    "add",
-    "blame",
-    "branch",
-    "commit",
-    "config",
-    "diff",
-    "fetch",
-    "log",
-    "ls-files",
-    "push",
-    "remote",
-    "rev-parse",
-    "show",
-    "status",
-    "tag",
+/// Programs with subcommands that change no file that they name.
+const READING_SUBCOMMANDS: &[(&str, &[&str])] = &[
+    ("cargo", &["bench", "build", "check", "doc", "run", "test", "tree"]),
+    (
+        "git",
+        &[
+            "add",
+            "blame",
+            "branch",
+            "commit",
+            "config",
+            "diff",
+            "fetch",
+            "log",
+            "ls-files",
+            "push",
+            "remote",
+            "rev-parse",
+            "show",
+            "status",
+            "tag",
+        ],
+    ),
+    ("go", &["build", "list", "test", "vet"]),
+    ("mix", &["compile", "credo", "test"]),
+    ("npm", &["ls", "test", "view"]),
 ];
 
-/// Returns whether every program of a command only reads. A command that is not understood may write.
-fn only_reads(command: &str) -> bool {
-    let without_null = ["2>&1", ">/dev/null", "> /dev/null", "2>/dev/null", "2> /dev/null", "&>/dev/null"]
-        .iter()
-        .fold(command.to_owned(), |command, quiet| command.replace(quiet, " "));
-    if without_null.contains(['>', '`']) || without_null.contains("$(") {
-        return false;
-    }
-    without_null.split(['\n', ';', '|', '&']).all(|part| {
-        let mut words = part.split_whitespace().skip_while(|word| is_assignment(word));
-        match words.next() {
-            None => true,
-            Some("git") => words.next().is_some_and(|sub| GIT_READERS.contains(&sub)),
-            Some("sed") => !part.contains(" -i") && !part.contains("--in-place"),
-            Some("find") => !part.contains("-delete") && !part.contains("-exec"),
-            Some("sort") => !part.contains(" -o"),
-            Some(program) => READERS.contains(&program),
+/// Programs that run the file that their first argument names.
+const INTERPRETERS: &[&str] = &["bash", "node", "perl", "python", "python3", "ruby", "sh"];
+
+/// Words before the program of a command.
+const PREFIXES: &[&str] = &["!", "do", "elif", "else", "if", "then", "time", "until", "while", "{"];
+
+/// Returns the names, without folders, of the files that a command may write: those that are arguments of
+/// programs which do not only read, and those that output goes to. `None` if it writes none.
+///
+/// A program that is run is not taken for one of them.
+fn written_names(command: &str) -> Option<Vec<String>> {
+    let (mut names, mut writes) = (Vec::new(), false);
+    add_written_names(command, MAX_SUBSTITUTIONS, &mut names, &mut writes);
+    writes.then_some(names)
+}
+
+/// The maximum nesting of substitutions, such as `$(cat $(ls))`, that are examined.
+const MAX_SUBSTITUTIONS: usize = 8;
+
+fn add_written_names(command: &str, depth: usize, names: &mut Vec<String>, writes: &mut bool) {
+    for SimpleCommand { words, targets, document } in simple_commands(command) {
+        *writes |= !targets.is_empty();
+        names.extend(targets.iter().flat_map(|target| file_words(target)));
+        let is_before = |word: &&String| is_assignment(word) || PREFIXES.contains(&word.as_str());
+        let run: Vec<&String> = words.iter().skip_while(is_before).collect();
+        if !only_reads(&run) {
+            *writes = true;
+            let [program, arguments @ ..] = &run[..] else { continue };
+            let runs_file = INTERPRETERS.contains(&program.as_str())
+                && arguments.first().is_some_and(|first| !first.starts_with('-'));
+            let arguments = &arguments[usize::from(runs_file)..];
+            names.extend(arguments.iter().copied().chain(&document).flat_map(|text| file_words(text)));
+        } else if depth > 0 {
+            let inner = words.iter().chain(&document).filter_map(|text| text.split_once("$("));
+            inner.for_each(|(_, inner)| add_written_names(inner, depth - 1, names, writes));
         }
-    })
+    }
+}
+
+/// Returns whether a program with these arguments changes no file that it names.
+fn only_reads(words: &[&String]) -> bool {
+    let has =
+        |options: &[&str]| words.iter().any(|word| options.iter().any(|option| word.starts_with(option)));
+    let Some(program) = words.first() else { return true };
+    match program.as_str() {
+        "sed" => !has(&["-i", "-Ei", "-ni", "--in-place"]),
+        "find" => !has(&["-delete", "-exec", "-ok", "-fprint"]),
+        "sort" => !has(&["-o", "--output"]),
+        program => {
+            let subcommand = words.get(1).map_or("", |word| word.as_str());
+            let reads =
+                |(name, subcommands): &(&str, &[&str])| *name == program && subcommands.contains(&subcommand);
+            READERS.contains(&program) || READING_SUBCOMMANDS.iter().any(reads)
+        }
+    }
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -158,12 +207,158 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Returns the last parts of the words of a command that may name files.
-fn file_words(command: &str) -> Vec<String> {
+/// Returns the last parts of the words of a text that may name files.
+fn file_words(text: &str) -> Vec<String> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '\\' | '@' | '+');
-    let words = command.split(|c: char| !is_part(c));
+    let words = text.split(|c: char| !is_part(c));
     let names = words.map(|word| word.rsplit(['/', '\\']).next().unwrap_or(word));
-    names.filter(|name| name.contains('.') || name.len() > 3).map(str::to_owned).collect()
+    names.filter(|name| name.contains('.') && *name != "." || name.len() > 3).map(str::to_owned).collect()
+}
+
+/// One program of a command, with its arguments.
+#[derive(Debug, Default)]
+struct SimpleCommand {
+    /// The words without quotes. Substitutions are parts of their word.
+    words: Vec<String>,
+    /// The files that the output goes to.
+    targets: Vec<String>,
+    /// The here-documents.
+    document: Vec<String>,
+}
+
+/// Splits a command into its programs. Approximate: what is not understood becomes part of a word.
+fn simple_commands(command: &str) -> Vec<SimpleCommand> {
+    let mut reader = CommandReader { rest: command, done: Vec::new(), current: SimpleCommand::default() };
+    reader.read();
+    reader.done.push(reader.current);
+    reader.done
+}
+
+struct CommandReader<'c> {
+    rest: &'c str,
+    done: Vec<SimpleCommand>,
+    current: SimpleCommand,
+}
+
+impl<'c> CommandReader<'c> {
+    fn read(&mut self) {
+        let mut delimiters: Vec<String> = Vec::new();
+        while let Some(first) = self.rest.chars().next() {
+            match first {
+                '\n' => {
+                    self.rest = &self.rest[1..];
+                    for delimiter in delimiters.drain(..) {
+                        let document = self.document(&delimiter);
+                        self.current.document.push(document);
+                    }
+                    self.end_command();
+                }
+                ';' | '|' | '(' | ')' => {
+                    self.rest = &self.rest[1..];
+                    self.end_command();
+                }
+                '&' if !self.rest.starts_with("&>") => {
+                    self.rest = &self.rest[1..];
+                    self.end_command();
+                }
+                '#' => self.rest = self.rest.find('\n').map_or("", |end| &self.rest[end..]),
+                '<' if self.rest.starts_with("<<") && !self.rest.starts_with("<<<") => {
+                    self.rest = self.rest[2..].trim_start_matches('-').trim_start_matches([' ', '\t']);
+                    delimiters.extend(self.word());
+                }
+                '<' => self.rest = self.rest.trim_start_matches('<'),
+                '>' | '&' => {
+                    self.rest = self.rest.trim_start_matches(['&', '>', '|']).trim_start_matches([' ', '\t']);
+                    // A target such as `&1` is no file.
+                    let is_file = |word: &String| word != "/dev/null" && word.parse::<u32>().is_err();
+                    let target = self.word().filter(is_file);
+                    self.current.targets.extend(target);
+                }
+                c if c.is_whitespace() => self.rest = &self.rest[c.len_utf8()..],
+                _ => {
+                    let word = self.word();
+                    // The number before a redirection is a stream.
+                    let is_stream =
+                        |word: &String| self.rest.starts_with(['<', '>']) && word.parse::<u32>().is_ok();
+                    self.current.words.extend(word.filter(|word| !is_stream(word)));
+                }
+            }
+        }
+    }
+
+    fn end_command(&mut self) {
+        self.done.push(std::mem::take(&mut self.current));
+    }
+
+    /// Reads a word, without its quotes.
+    fn word(&mut self) -> Option<String> {
+        let mut word = String::new();
+        let before = self.rest.len();
+        while let Some(first) = self.rest.chars().next() {
+            let length = match first {
+                '\'' => self.rest[1..].find('\'').map_or(self.rest.len(), |end| end + 2),
+                '"' => quoted_length(self.rest),
+                '`' => self.rest[1..].find('`').map_or(self.rest.len(), |end| end + 2),
+                '$' if self.rest.starts_with("$(") => substitution_length(self.rest),
+                '\\' => 1 + self.rest[1..].chars().next().map_or(0, char::len_utf8),
+                ';' | '|' | '&' | '<' | '>' | '(' | ')' => break,
+                c if c.is_whitespace() => break,
+                c => c.len_utf8(),
+            };
+            let (part, rest) = self.rest.split_at(length);
+            self.rest = rest;
+            match first {
+                '\'' | '"' => word.push_str(part.trim_matches(first)),
+                '`' => word.push_str(&format!("$({})", part.trim_matches('`'))),
+                _ => word.push_str(part),
+            }
+        }
+        (self.rest.len() < before).then_some(word)
+    }
+
+    /// Reads a here-document up to the line that ends it.
+    fn document(&mut self, delimiter: &str) -> String {
+        let text = self.rest;
+        let mut length = 0;
+        for line in text.split_inclusive('\n') {
+            let start = length;
+            length += line.len();
+            if line.trim_end_matches('\n').trim_start_matches('\t') == delimiter {
+                self.rest = &text[length..];
+                return text[..start].to_owned();
+            }
+        }
+        self.rest = "";
+        text.to_owned()
+    }
+}
+
+/// Returns the length of the text in double quotes at the start of `text`, with its quotes.
+fn quoted_length(text: &str) -> usize {
+    let mut at = 1;
+    while let Some(next) = text[at..].chars().next() {
+        at += match next {
+            '"' => return at + 1,
+            '\\' => 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
+            '$' if text[at..].starts_with("$(") => substitution_length(&text[at..]),
+            c => c.len_utf8(),
+        };
+    }
+    text.len()
+}
+
+/// Returns the length of the substitution `$(…)` at the start of `text`. Quotes inside are not examined.
+fn substitution_length(text: &str) -> usize {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return at + 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 #[cfg(test)]
@@ -171,34 +366,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_that_only_read_are_known() {
-        for command in [
-            "cat a.txt | head -3",
-            "ls -la && git status",
-            "cd src; grep -n x a.txt 2>/dev/null",
-            "git add a.txt && git commit -m 'a.txt'",
-            "sed -n 1,5p a.txt",
-            "X=1 wc -l a.txt",
+    fn the_files_that_a_command_may_write_are_found() {
+        for (command, expected) in [
+            ("cat a.txt | head -3", &[][..]),
+            ("ls -la && git status", &[]),
+            ("cd src; grep -n x a.txt 2>/dev/null", &[]),
+            ("git add a.txt && git commit -m 'fix: a.txt; rm b.txt'", &[]),
+            ("git commit -m \"$(cat <<'EOF'\nfix a.txt (twice)\n\nsed -i b.txt\nEOF\n)\"", &[]),
+            ("sed -n 1,5p a.txt", &[]),
+            ("X=1 wc -l a.txt 2>&1", &[]),
+            ("echo x >> src/a.txt", &["a.txt"]),
+            ("sed -i 's/a b/b/' a.txt", &["a.txt"]),
+            ("git restore a.txt", &["restore", "a.txt"]),
+            ("cat a.txt | tee b.txt", &["b.txt"]),
+            ("echo $(rm a.txt)", &["a.txt"]),
+            ("echo `rm a.txt`", &["a.txt"]),
+            ("find . -name a.txt -delete", &["-name", "a.txt", "-delete"]),
+            ("python3 - <<'EOF'\nopen('a.txt', 'w')\nEOF\ncat b.txt", &["open", "a.txt"]),
+            ("cat >a.txt <<EOF\nb.txt\nEOF", &["a.txt"]),
+            ("cp \"my notes.md\" Makefile", &["notes.md", "Makefile"]),
+            ("./build.sh out.txt && python3 run.py b.txt", &["out.txt", "b.txt"]),
         ] {
-            assert!(only_reads(command), "{command}");
+            assert_eq!(written_names(command).unwrap_or_default(), expected, "{command}");
         }
-        for command in [
-            "echo x >> a.txt",
-            "sed -i s/a/b/ a.txt",
-            "git restore a.txt",
-            "python3 a.py",
-            "cat a.txt | tee b.txt",
-            "echo $(rm a.txt)",
-            "find . -name a.txt -delete",
-            "make",
-        ] {
-            assert!(!only_reads(command), "{command}");
-        }
+        assert_eq!(written_names("# rm a.txt\nmake &"), Some(Vec::new()));
+        assert_eq!(written_names("ls; git status"), None);
     }
 
     #[test]
-    fn words_that_may_name_files_are_found_without_folders() {
-        assert_eq!(file_words("sed -i 's/a/b/' ./src/a.txt"), ["a.txt"]);
-        assert_eq!(file_words("cp \"my notes.md\" Makefile"), ["notes.md", "Makefile"]);
+    fn any_text_is_read() {
+        let odd = [
+            "\"",
+            "'",
+            "`",
+            "$(",
+            "\\",
+            "<<",
+            "<<EOF",
+            ">",
+            "a>",
+            "&>",
+            "$(((",
+            "\u{1f9f6}\\\u{1f9f6}",
+            "2>",
+            "#",
+        ];
+        for command in odd.iter().flat_map(|a| odd.map(|b| format!("{a}{b} x"))) {
+            written_names(&command);
+        }
     }
 }

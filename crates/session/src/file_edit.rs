@@ -617,7 +617,7 @@ fn add_uncertain_edits(family: &SessionFamily, edits: &mut Vec<(FileEdit, Record
         }
     }
     if edits.len() > n_edits {
-        edits.sort_by(|(a, _), (b, _)| (a.at, a.entry_idx).cmp(&(b.at, b.entry_idx)));
+        edits.sort_by_key(|(edit, _)| (edit.at, edit.entry_idx));
     }
 }
 
