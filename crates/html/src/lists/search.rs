@@ -26,12 +26,12 @@ pub struct SearchPage<'a> {
     pub problem: Option<(&'a str, Option<Range<usize>>)>,
     /// Whether the sessions are sorted by last activity instead of relevance.
     pub newest_first: bool,
-    /// The sessions with matches, in display order.
+    /// The first sessions with matches, in display order.
     pub sessions: &'a [SessionHits],
-    /// The number of matches and of sessions with matches.
-    pub counts: (usize, usize),
-    /// Whether the search stopped at the maximum number of matches.
-    pub stopped: bool,
+    /// The number of all matches.
+    pub n_matches: usize,
+    /// The number of all sessions with matches.
+    pub n_sessions: usize,
     /// Errors of logs that could not be searched.
     pub read_errors: &'a [String],
     /// The current time in milliseconds since 1970.
@@ -54,6 +54,7 @@ impl SearchFilters {
     /// Collects the filters. `value` returns the value of each.
     pub fn of<'v>(value: impl Fn(&str) -> Option<&'v str>) -> Self {
         let set = Self::FIELDS.into_iter().filter_map(|name| Some((name, value(name)?.to_owned())));
+        let set = set.filter(|(name, value)| (*name, &**value) != ("since", "all"));
         Self { set: set.collect() }
     }
 
@@ -182,22 +183,28 @@ pub fn search_results(page: &SearchPage<'_>) -> Markup {
         syntax_help(&mut out);
         return out;
     }
-    let (finds, sessions) = page.counts;
     out.lit("<p class=\"status\" id=\"count\">");
-    match finds {
+    match page.n_matches {
         0 => out.lit("No matches"),
-        _ => out
-            .lit(if page.stopped { "First " } else { "" })
-            .text(&humanize::plural(finds as u64, "match"))
+        n_matches => out
+            .text(&humanize::plural(n_matches as u64, "match"))
             .lit(" in ")
-            .text(&humanize::plural(sessions as u64, "session")),
+            .text(&humanize::plural(page.n_sessions as u64, "session")),
     };
     out.lit("</p>\n");
     for session in page.sessions {
         session_section(&mut out, page, session);
     }
-    if page.stopped {
-        out.lit("<p class=\"note\">More results exist; refine the query</p>");
+    let n_hidden = page.n_sessions.saturating_sub(page.sessions.len());
+    if n_hidden > 0 {
+        let n_shown = page.sessions.iter().map(|session| session.count).sum();
+        let n_matches = page.n_matches.saturating_sub(n_shown);
+        out.lit("<p class=\"note\">Not shown: ")
+            .text(&humanize::plural(n_matches as u64, "match"))
+            .lit(" in ")
+            .text(&humanize::plural(n_hidden as u64, "more session"))
+            .lit(if page.newest_first { ", last active earlier" } else { ", less relevant" })
+            .lit(". Narrow the query or set a filter to see them.</p>\n");
     }
     for trouble in page.read_errors {
         out.lit("<p class=\"error-message\">").text(trouble).lit("</p>\n");

@@ -1,11 +1,13 @@
 //! Search over all sessions, with the query syntax of `threadline search`.
 
+use std::cmp::Reverse;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use threadline_app::search::{
-    LogHit, Query, ScanEvent, SearchLimits, SearchedSession, hit_object, is_incomplete, summary,
-    trouble_message,
+    LogHit, Query, RankedSession, ScanEvent, SearchLimits, SearchScope, SearchedSession, hit_object,
+    is_incomplete, summary, trouble_message,
 };
 use threadline_app::time::millis;
 use threadline_app::{App, SessionSummary};
@@ -16,11 +18,9 @@ use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
-/// Maximum number of sessions on a page, and of matches shown per session; further matches are only counted.
+/// Maximum number of sessions on a page, and of matches shown per session; the others are only counted.
 const MAX_SESSIONS: usize = 50;
 const MAX_MATCHES_PER_SESSION: usize = 5;
-/// The search stops after this many matches.
-const MAX_MATCHES: usize = 2000;
 /// Maximum number of matches in JSON; `threadline search --json` has no limit.
 const MAX_JSON_MATCHES: usize = 10_000;
 
@@ -57,8 +57,8 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
                 newest_first: is_newest_first(request),
                 problem: message.as_deref().zip(wrong.as_ref().map(|error| error.span())),
                 sessions: &results.sessions,
-                counts: (results.found, results.sessions.len()),
-                stopped: results.stopped,
+                n_matches: results.n_matches,
+                n_sessions: results.n_sessions,
                 read_errors: &results.troubles,
                 now: now.timestamp().as_millisecond(),
                 zone: &state.zone,
@@ -88,105 +88,126 @@ fn is_newest_first(request: &PageRequest) -> bool {
 /// The matches found so far.
 #[derive(Default)]
 struct SearchResults {
+    /// The sessions to show.
     sessions: Vec<SessionHits>,
-    found: usize,
-    stopped: bool,
+    /// The number of matches, and of sessions with matches.
+    n_matches: usize,
+    n_sessions: usize,
     troubles: Vec<String>,
     /// The matches as JSON lines, if requested.
     json: Vec<u8>,
-    /// The number of matches in the current session, and the first ones.
-    count: usize,
-    blocks: Vec<BlockHit>,
 }
 
 impl SearchResults {
     fn run(&mut self, state: &ServerState, request: &PageRequest, query: &Query) {
         let scope = state.app.search_scope(Some(query), None);
         self.troubles.extend(scope.unread.iter().map(ToString::to_string));
-        let sessions = &scope.sessions;
-        let mut on_event = |event| {
-            let flow = match event {
-                ScanEvent::Hit(at, hit) if request.format == ResponseFormat::Json => {
-                    self.write(&sessions[at], &hit)
-                }
-                ScanEvent::Hit(at, hit) => self.hit(&state.app, &sessions[at], hit),
-                ScanEvent::Counted(at, count) => self.add_count(&state.app, &sessions[at], count),
-                ScanEvent::End(at) => self.end(&state.app, &sessions[at]),
-                ScanEvent::Copy => ControlFlow::Continue(()),
-                ScanEvent::Problem(trouble) => {
-                    self.troubles.extend(is_incomplete(&trouble).then(|| trouble_message(&trouble)));
-                    ControlFlow::Continue(())
-                }
-            };
-            Ok::<_, std::convert::Infallible>(flow)
+        match request.format {
+            ResponseFormat::Json => self.write_all(&scope, request, query),
+            _ => self.show_first(&state.app, &scope, request, query),
+        }
+    }
+
+    /// Counts the matches of all sessions, and collects the first ones of the sessions to show.
+    fn show_first(&mut self, app: &App, scope: &SearchScope, request: &PageRequest, query: &Query) {
+        let cancelled = &request.cancelled;
+        let Ok(mut ranked) = scope.rank(query, usize::MAX, cancelled, &mut |event| self.note_problem(event));
+        self.n_sessions = ranked.len();
+        self.n_matches = ranked.iter().map(|session| session.n_hits).sum();
+        if is_newest_first(request) {
+            let last_active = |ranked: &RankedSession| scope.sessions[ranked.session].last_active();
+            ranked.sort_by_key(|session| (Reverse(last_active(session)), session.session));
+        }
+        ranked.truncate(MAX_SESSIONS);
+        let order: Vec<usize> = ranked.iter().map(|ranked| ranked.session).collect();
+        let limits = SearchLimits {
+            max_found: MAX_MATCHES_PER_SESSION,
+            expects_hits: true,
+            ..SearchLimits::default()
         };
-        let limits = SearchLimits { max_shown: MAX_MATCHES_PER_SESSION, ..SearchLimits::default() };
+        let mut rest = ranked.iter();
+        let mut blocks = Vec::new();
+        let Ok(()) = scope.search_in(&order, query, limits, cancelled, &mut |event| {
+            match event {
+                ScanEvent::Hit(at, hit) => blocks.extend(block_hit(&scope.sessions[at], hit)),
+                ScanEvent::End(_) => {
+                    let blocks = std::mem::take(&mut blocks);
+                    let session = rest.next().map(|session| session_hits(app, scope, session, blocks));
+                    self.sessions.extend(session);
+                }
+                // The first search has reported these.
+                ScanEvent::Counted(..) | ScanEvent::Copy | ScanEvent::Problem(_) => {}
+            }
+            Ok::<_, Infallible>(ControlFlow::Continue(()))
+        });
+    }
+
+    /// Writes the matches as JSON.
+    fn write_all(&mut self, scope: &SearchScope, request: &PageRequest, query: &Query) {
+        let limits = SearchLimits::default();
+        let mut on_event = |event| match event {
+            ScanEvent::Hit(at, hit) => Ok(self.write(&scope.sessions[at], &hit)),
+            event => self.note_problem(event),
+        };
         let Ok(()) = match is_newest_first(request) {
             true => scope.search(query, limits, &request.cancelled, &mut on_event),
             false => scope.search_by_relevance(query, limits, &request.cancelled, &mut on_event),
         };
     }
 
-    fn hit(&mut self, app: &App, session: &SearchedSession, hit: LogHit) -> ControlFlow<()> {
-        let agent = session.agent_of(&session.logs[hit.log]);
-        if let Some(found) = hit.hit.filter(|_| self.blocks.len() < MAX_MATCHES_PER_SESSION) {
-            self.blocks.push(BlockHit {
-                anchor: found.anchor,
-                agent,
-                kind: found.kind.name(),
-                tool: found.tool,
-                at: found.timestamp,
-                text: found.text,
-                ranges: found.ranges,
-                copies: hit.copies,
-            });
+    fn note_problem(&mut self, event: ScanEvent) -> Result<ControlFlow<()>, Infallible> {
+        if let ScanEvent::Problem(trouble) = event {
+            self.troubles.extend(is_incomplete(&trouble).then(|| trouble_message(&trouble)));
         }
-        self.add_count(app, session, 1)
-    }
-
-    /// Counts matches, and ends the search when there are enough.
-    fn add_count(&mut self, app: &App, session: &SearchedSession, count: usize) -> ControlFlow<()> {
-        let count = count.min(MAX_MATCHES - self.found);
-        self.found += count;
-        self.count += count;
-        if self.found < MAX_MATCHES {
-            return ControlFlow::Continue(());
-        }
-        self.stopped = true;
-        let _ = self.end(app, session);
-        ControlFlow::Break(())
-    }
-
-    fn end(&mut self, app: &App, session: &SearchedSession) -> ControlFlow<()> {
-        let (count, blocks) = (std::mem::take(&mut self.count), std::mem::take(&mut self.blocks));
-        if count == 0 {
-            return ControlFlow::Continue(());
-        }
-        let summary = summary(session);
-        let summary = summary.as_ref();
-        let heading = summary.and_then(SessionSummary::title);
-        let masked = |text: &str| app.redacted_in(&session.logs, text).into_owned();
-        self.sessions.push(SessionHits {
-            id: session.id.clone(),
-            title: heading.map_or_else(|| session.id.clone(), |title| masked(&title)),
-            project: masked(summary.and_then(SessionSummary::project).unwrap_or(&session.folder)),
-            last_active: millis(session.last_active()),
-            count,
-            blocks,
-        });
-        self.stopped = self.sessions.len() == MAX_SESSIONS;
-        if self.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Writes the same object as `threadline search --json`.
     fn write(&mut self, session: &SearchedSession, hit: &LogHit) -> ControlFlow<()> {
         let Some(object) = hit_object(session, hit) else { return ControlFlow::Continue(()) };
-        self.found += 1;
+        self.n_matches += 1;
         let written = serde_json::to_writer(&mut self.json, &object);
         self.json.push(b'\n');
-        match written.is_ok() && self.found < MAX_JSON_MATCHES {
+        match written.is_ok() && self.n_matches < MAX_JSON_MATCHES {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
+    }
+}
+
+/// Returns a match as shown on the page.
+fn block_hit(session: &SearchedSession, hit: LogHit) -> Option<BlockHit> {
+    let found = hit.hit?;
+    Some(BlockHit {
+        anchor: found.anchor,
+        agent: session.agent_of(&session.logs[hit.log]),
+        kind: found.kind.name(),
+        tool: found.tool,
+        at: found.timestamp,
+        text: found.text,
+        ranges: found.ranges,
+        copies: hit.copies,
+    })
+}
+
+/// Returns a session with its first matches.
+fn session_hits(
+    app: &App,
+    scope: &SearchScope,
+    ranked: &RankedSession,
+    blocks: Vec<BlockHit>,
+) -> SessionHits {
+    let session = &scope.sessions[ranked.session];
+    let summary = summary(session);
+    let summary = summary.as_ref();
+    let heading = summary.and_then(SessionSummary::title);
+    let masked = |text: &str| app.redacted_in(&session.logs, text).into_owned();
+    SessionHits {
+        id: session.id.clone(),
+        title: heading.map_or_else(|| session.id.clone(), |title| masked(&title)),
+        project: masked(summary.and_then(SessionSummary::project).unwrap_or(&session.folder)),
+        last_active: millis(session.last_active()),
+        count: ranked.n_hits,
+        blocks,
     }
 }
