@@ -1,6 +1,7 @@
 //! The application: opened homes, the folder for state, and where prices come from.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -91,6 +92,14 @@ impl App {
         let home = self.non_default_home(file);
         let home = home.as_ref().map(|home| home.to_string_lossy());
         threadline_view::resume_command(&file.id, cwd, home.as_deref())
+    }
+
+    /// Returns the folder for caches of the figures of these homes, so that other homes do not replace them.
+    pub(crate) fn figures_dir(&self) -> Option<PathBuf> {
+        // A hash without a random key. The caches contain paths, so equal hashes only cost time.
+        let mut hasher = DefaultHasher::new();
+        self.store.real_roots().hash(&mut hasher);
+        Some(self.config.cache_dir.as_ref()?.join("homes").join(format!("{:016x}", hasher.finish())))
     }
 
     /// Returns the folder for threadline's own state.

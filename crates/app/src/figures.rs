@@ -66,11 +66,10 @@ pub struct CountedFigures {
 }
 
 impl App {
-    /// Returns the options for figures with the cache below the folder for caches.
+    /// Returns the options for figures with the cache of these homes.
     pub fn figure_options(&self) -> FigureOptions {
-        let config = self.config();
-        let cache = config.cache_dir.as_ref().map(|dir| dir.join("figures"));
-        FigureOptions { cache, build: config.build.clone() }
+        let cache = self.figures_dir().map(|dir| dir.join("figures"));
+        FigureOptions { cache, build: self.config().build.clone() }
     }
 
     /// Counts the figures of sessions, which must be all those of the homes: a call that several logs contain

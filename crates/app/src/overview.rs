@@ -53,9 +53,9 @@ pub struct OverviewOptions {
 }
 
 impl App {
-    /// Returns the options of [`App::overview_facts`] with the cache file of this application.
+    /// Returns the options of [`App::overview_facts`] with the cache file of these homes.
     pub fn overview_options(&self) -> OverviewOptions {
-        let cache = self.config().cache_dir.as_ref().map(|dir| dir.join("overview"));
+        let cache = self.figures_dir().map(|dir| dir.join("overview"));
         OverviewOptions { cache, build: self.config().build.clone() }
     }
 

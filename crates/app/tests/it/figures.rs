@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
-use threadline_app::{App, CardFilter, CountedFigures, FigureOptions};
+use threadline_app::{App, AppConfig, CardFilter, CountedFigures, FigureOptions};
 use threadline_testkit::{TestHome, session_uuid};
 
 use crate::app;
@@ -121,6 +121,29 @@ fn only_changed_logs_are_read_again() {
     let id = session_uuid("other");
     assert!(!counted.is_cached);
     assert_eq!(counted.by_session.get(&id), cfg!(unix).then(|| &before[&id]));
+}
+
+#[test]
+fn each_home_has_a_cache_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let homes = [TestHome::new(), TestHome::new()];
+    homes.iter().for_each(|home| {
+        home.session("loom", TALK);
+    });
+    let is_cached = |homes: &[&TestHome]| {
+        let homes = homes.iter().map(|home| home.root().to_owned()).collect();
+        let cache_dir = Some(folder.path().to_owned());
+        let app = App::new(AppConfig { homes, cache_dir, ..AppConfig::default() });
+        let sessions = app.store().session_logs().found;
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(10_000_000_000);
+        let figures = app.count_figures(&sessions, &TimeZone::UTC, &app.figure_options(), now, &|_| ());
+        let overview = app.overview_facts(&app.overview_options(), now, &|| ()).unwrap();
+        (figures.unwrap().is_cached, overview.is_cached)
+    };
+    let [one, two] = [&homes[0], &homes[1]];
+    assert_eq!([is_cached(&[one]), is_cached(&[two]), is_cached(&[one, two])], [(false, false); 3]);
+    let cached = cfg!(unix);
+    assert_eq!([is_cached(&[one]), is_cached(&[two]), is_cached(&[one, two])], [(cached, cached); 3]);
 }
 
 #[test]
