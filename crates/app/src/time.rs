@@ -33,16 +33,17 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    /// Parses a range; see [`start_of`] and [`end_of`] for the format of both ends.
+    /// Parses a range; see [`start_of`] and [`end_of`] for the format of both ends. The start may also be
+    /// `all`.
     ///
     /// # Errors
     ///
     /// [`AppError::NotATime`], and [`AppError::EmptyRange`] if the start is not before the end.
     pub fn parse(since: Option<&str>, until: Option<&str>, now: &Zoned) -> Result<Self, AppError> {
-        let from = since.map(|text| start_of(text, now)).transpose()?;
+        let from = since.map(|text| range_start(text, now)).transpose()?.flatten();
         let to = until.map(|text| end_of(text, now)).transpose()?;
         match (since, until) {
-            (Some(since), Some(until)) if from >= to => {
+            (Some(since), Some(until)) if from.is_some() && from >= to => {
                 Err(AppError::EmptyRange { since: since.to_owned(), until: until.to_owned() })
             }
             _ => Ok(Self { from, to }),
@@ -71,6 +72,15 @@ pub fn start_of(text: &str, now: &Zoned) -> Result<Millis, AppError> {
     threadline_search::moment(text, now)
         .map(|(start, _)| start)
         .ok_or_else(|| AppError::NotATime { text: text.to_owned() })
+}
+
+/// Returns the start of a range: `None` for `all`, else that of [`start_of`].
+///
+/// # Errors
+///
+/// [`AppError::NotATime`].
+pub fn range_start(text: &str, now: &Zoned) -> Result<Option<Millis>, AppError> {
+    if text == "all" { Ok(None) } else { start_of(text, now).map(Some) }
 }
 
 /// Returns the end of a day, a month, a year or a point in time. Accepts the same formats as [`start_of`].
@@ -121,6 +131,15 @@ mod tests {
         let error = parse("2026-11-02", "2026-11-01").unwrap_err();
         assert_eq!(error.to_string(), "`2026-11-02` is not before `2026-11-01`");
         assert_eq!(error.hints(), ["exchange the two times of since and until"]);
+    }
+
+    #[test]
+    fn a_range_of_all_times_has_no_start() {
+        let now = Zoned::default();
+        assert_eq!(TimeRange::parse(Some("all"), None, &now).unwrap(), TimeRange::default());
+        let until = TimeRange::parse(None, Some("2026-11-01"), &now).unwrap();
+        assert_eq!(TimeRange::parse(Some("all"), Some("2026-11-01"), &now).unwrap(), until);
+        assert!(TimeRange::parse(None, Some("all"), &now).is_err());
     }
 
     #[test]

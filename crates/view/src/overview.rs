@@ -209,6 +209,28 @@ impl BinSize {
             Self::Month => day.first_of_month(),
         }
     }
+
+    /// Returns the first day of the bin after the one that begins on a day.
+    pub fn next_first_day(self, day: Date) -> Date {
+        let span = match self {
+            Self::Hour | Self::Day => jiff::Span::new().days(1),
+            Self::Week => jiff::Span::new().weeks(1),
+            Self::Month => jiff::Span::new().months(1),
+        };
+        day.checked_add(span).unwrap_or(day)
+    }
+
+    /// Returns the label of the bin that begins on a day: `2026-11-01`, `2026-W44`, `2026-11`.
+    pub fn label(self, day: Date) -> String {
+        match self {
+            Self::Hour | Self::Day => day.to_string(),
+            Self::Week => {
+                let week = day.iso_week_date();
+                format!("{:04}-W{:02}", week.year(), week.week())
+            }
+            Self::Month => day.strftime("%Y-%m").to_string(),
+        }
+    }
 }
 
 /// The usage in one bin.

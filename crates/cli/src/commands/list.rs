@@ -27,7 +27,8 @@ pub(crate) struct ListArgs {
     #[arg(long, short, value_name = "TEXT")]
     project: Option<String>,
 
-    /// Only sessions active at or after this time: 2026-11-01, 2026-11, `today`, `yesterday`, `7d`, `12h`
+    /// Only sessions active at or after this time: 2026-11-01, 2026-11, `today`, `yesterday`, `7d`, `12h`,
+    /// `all`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 

@@ -66,7 +66,8 @@ pub(crate) struct SearchArgs {
     #[arg(long, short, value_name = "TEXT")]
     project: Option<String>,
 
-    /// Only messages at or after this time: 2026-11-01, 2026-11, `today`, `yesterday`, `7d`, `12h`
+    /// Only messages at or after this time: 2026-11-01, 2026-11, `today`, `yesterday`, `7d`, `12h`,
+    /// `all`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 
@@ -88,7 +89,8 @@ impl SearchArgs {
     /// Returns the query with the conditions of the options that are fields, too.
     fn query_text(&self) -> String {
         let mut text = self.query.join(" ");
-        for (field, value) in [("since", &self.since), ("until", &self.until)] {
+        let since = self.since.as_ref().filter(|since| *since != "all");
+        for (field, value) in [("since", since), ("until", self.until.as_ref())] {
             if let Some(value) = value {
                 add_condition(&mut text, field, value);
             }

@@ -39,8 +39,8 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
 
-    /// Only calls from this day on: 2026-11-01, 2026-11, `today`, `yesterday`, or a duration such as `7d`,
-    /// `2w`, `12h`
+    /// Only calls from this day on: 2026-11-01, 2026-11, `today`, `yesterday`, a duration such as `7d`, `2w`,
+    /// `12h`, or `all`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 

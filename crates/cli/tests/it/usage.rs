@@ -108,6 +108,7 @@ fn days_follow_the_time_zone_and_the_range() {
     assert_eq!(days(&["--until", "2026-01-01"]), ["2026-01-01"]);
     assert_eq!(days(&["--tz", "Pacific/Kiritimati"]), ["2026-01-02", "2026-01-03"]);
     assert_eq!(days(&["--since", "2026-01", "--until", "2026-01"]), days(&[]));
+    assert_eq!(days(&["--since", "all"]), days(&[]));
     let none = at_home(&home, &["usage", "--since", "7d"]);
     assert_eq!((none.code, &*none.out, &*none.err), (1, "", "no model calls found\n"));
     assert_eq!(at_home(&home, &["usage", "--since", "soon"]).code, 2);

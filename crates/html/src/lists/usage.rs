@@ -219,11 +219,11 @@ fn projects(out: &mut Markup, page: &UsagePage<'_>) {
     out.lit("</section>\n");
 }
 
-fn section(out: &mut Markup, name: &'static str, more: &'static str) {
+fn section(out: &mut Markup, name: &str, more: &str) {
     out.lit("<section class=\"figure\"><h2>")
-        .lit(name)
+        .text(name)
         .lit("</h2><p class=\"quiet\">")
-        .lit(more)
+        .text(more)
         .lit("</p>\n");
 }
 

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use threadline_app::CardFilter;
 use threadline_app::time::TimeRange;
-use threadline_app::{AppError, CardFilter};
 use threadline_entry::Millis;
 use threadline_usage::TokenCounts;
 use threadline_view::humanize::plural;
@@ -204,18 +204,16 @@ fn cards(
     arguments: &ListArguments,
 ) -> Result<(Vec<SessionCard>, Vec<String>), HistoryError> {
     let now = history.now();
-    type ParseTime = fn(&str, &jiff::Zoned) -> Result<Millis, AppError>;
-    let time = |text: &Option<String>, parse: ParseTime| {
-        let typed = |text: &String| parse(text, &now).map(|at| TypedTime { text: text.clone(), at });
-        text.as_ref().map(typed).transpose()
+    let range = TimeRange::parse(arguments.since.as_deref(), arguments.until.as_deref(), &now)?;
+    let typed = |text: &Option<String>, at: Option<Millis>| {
+        text.clone().zip(at).map(|(text, at)| TypedTime { text, at })
     };
-    TimeRange::parse(arguments.since.as_deref(), arguments.until.as_deref(), &now)?;
     let filter = CardFilter {
         selection: Selection {
             words: arguments.words.clone().unwrap_or_default(),
             tag: arguments.tag.clone(),
-            since: time(&arguments.since, threadline_app::time::start_of)?,
-            until: time(&arguments.until, threadline_app::time::end_of)?,
+            since: typed(&arguments.since, range.from),
+            until: typed(&arguments.until, range.to),
             errors: arguments.errors,
             sort: arguments.sort.map_or_else(SortBy::default, Into::into),
             ..Selection::default()

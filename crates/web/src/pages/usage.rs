@@ -33,7 +33,9 @@ impl UsageFilter {
     fn of(state: &ServerState, request: &PageRequest) -> Result<Self, PageError> {
         let text = |name: &str| request.query_param(name).map(str::to_owned);
         let names = ["since", "until", "project", "model", "session", "branch"];
-        let asked = names.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?))).collect();
+        // All times are the default.
+        let is_asked = |(name, value): &(String, String)| (&**name, &**value) != ("since", "all");
+        let asked = names.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?)));
         Ok(Self {
             range: TimeRange::parse(
                 request.query_param("since"),
@@ -44,7 +46,7 @@ impl UsageFilter {
             model: text("model"),
             session: text("session"),
             branch: text("branch"),
-            asked,
+            asked: asked.filter(is_asked).collect(),
         })
     }
 

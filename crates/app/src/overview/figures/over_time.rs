@@ -1,7 +1,6 @@
 //! The figures over time: cost and tokens by model and bin, the calendar, and the prompts by hour.
 
 use foldhash::HashMap;
-use jiff::civil::Date;
 use threadline_entry::Millis;
 use threadline_usage::UsageTotals;
 use threadline_view::{BinSize, DayActivity, Overview, UsageBin};
@@ -97,18 +96,10 @@ impl Computation<'_> {
             return bins;
         }
         let mut day = size.first_day(last.date());
-        let mut after = next_bin(size, day);
+        let mut after = size.next_first_day(day);
         while bins.bins.len() < MAX_BINS {
             let (start, end) = (start_of_day(day, self.zone), start_of_day(after, self.zone));
-            let label = match size {
-                BinSize::Week => {
-                    let week = day.iso_week_date();
-                    format!("{:04}-W{:02}", week.year(), week.week())
-                }
-                BinSize::Month => day.strftime("%Y-%m").to_string(),
-                _ => day.to_string(),
-            };
-            bins.push(day_number(day), self.bin(label, (start, end), limits));
+            bins.push(day_number(day), self.bin(size.label(day), (start, end), limits));
             let Some(before) = day.yesterday().ok().filter(|_| start > from) else { break };
             (day, after) = (size.first_day(before), day);
         }
@@ -196,14 +187,4 @@ impl EmptyBins {
         self.starts.reverse();
         self.bins.reverse();
     }
-}
-
-/// Returns the first day of the next bin.
-fn next_bin(size: BinSize, day: Date) -> Date {
-    let span = match size {
-        BinSize::Week => jiff::Span::new().weeks(1),
-        BinSize::Month => jiff::Span::new().months(1),
-        _ => jiff::Span::new().days(1),
-    };
-    day.checked_add(span).unwrap_or(day)
 }

@@ -26,8 +26,8 @@ pub(crate) struct TablesArgs {
     #[arg(long, value_name = "URL")]
     to: String,
 
-    /// Only days from this one on: 2026-11-01, 2026-11, `today`, `yesterday`, or a duration such as `7d`,
-    /// `2w`
+    /// Only days from this one on: 2026-11-01, 2026-11, `today`, `yesterday`, a duration such as `7d`, `2w`,
+    /// or `all`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use rayon::prelude::*;
-use threadline_app::time::start_of;
+use threadline_app::time::range_start;
 use threadline_store::{FolderAgents, SessionFile};
 use threadline_trace::{
     DeliverySummary, Dialect, ExportError, ExportSummary, Exporter, HttpSender, SpanVisitor, StateDir,
@@ -97,7 +97,7 @@ fn select_sessions(
     };
     let zone = crate::env::time_zone();
     let now_here = now.to_zoned(zone);
-    let since = args.since.as_deref().map(|text| start_of(text, &now_here)).transpose()?;
+    let since = args.since.as_deref().map(|text| range_start(text, &now_here)).transpose()?.flatten();
     let mut sessions = Vec::new();
     for file in found {
         let written = std::fs::metadata(&file.path).and_then(|metadata| metadata.modified())?;

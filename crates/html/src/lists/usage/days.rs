@@ -1,10 +1,10 @@
-//! Usage per day: columns by model, a calendar, and the cache share.
+//! Usage over time: columns by model, a calendar, and the cache share.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use jiff::ToSpan;
-use jiff::civil::Date;
-use threadline_view::{DayUsage, Money, UsageBoard, UsageTotals, humanize, short_model};
+use jiff::civil::{Date, Weekday};
+use threadline_view::{BinSize, DayUsage, Money, UsageBoard, UsageTotals, humanize, short_model};
 
 use super::{UsagePage, section};
 use crate::lists::chart::{self, CalendarDay, ChartColumn, ColumnChart, SERIES};
@@ -13,34 +13,93 @@ use crate::lists::usage_table::{UsageTableRow, cache_share, dollars, figures, pe
 use crate::markup::Markup;
 use crate::text_format;
 
-/// The maximum number of days in a chart. The table lists all of them.
-pub(super) const MAX_CHART_DAYS: usize = 92;
+/// The maximum number of days for which a chart has a column per day. Longer periods have one per week or
+/// month, as in the overview.
+const MAX_CHART_DAYS: i64 = 92;
 
-/// Returns the last days up to the last one with calls, including days without calls, at most `most`.
-fn recent_days(board: &UsageBoard, most: usize) -> Vec<(Date, Option<&DayUsage>)> {
-    let (Some(first), Some(last)) = (board.days.first(), board.days.last()) else { return Vec::new() };
-    let start = last.day.saturating_sub((most as i64 - 1).days()).max(first.day);
-    let mut known = board.days.iter().skip_while(|day| day.day < start).peekable();
-    let mut days = Vec::new();
-    let mut day = start;
-    while day <= last.day {
-        days.push((day, known.next_if(|use_of| use_of.day == day)));
-        let Ok(next) = day.tomorrow() else { break };
-        day = next;
+/// The maximum number of columns. Times of logs may be far in the past or the future.
+const MAX_COLUMNS: usize = 600;
+
+/// A column of a chart over time.
+struct TimeBin<'a> {
+    size: BinSize,
+    /// Its first day.
+    first: Date,
+    /// Its days with calls.
+    days: Vec<&'a DayUsage>,
+}
+
+impl TimeBin<'_> {
+    /// Returns the last day.
+    fn last(&self) -> Date {
+        self.size.next_first_day(self.first).yesterday().unwrap_or(self.first)
     }
-    days
+
+    /// Returns the values of `since` and `until` that select it.
+    fn bounds(&self) -> [(&'static str, String); 2] {
+        [("since", self.first.to_string()), ("until", self.last().to_string())]
+    }
+
+    fn name(&self) -> String {
+        match self.size {
+            BinSize::Hour | BinSize::Day => self.first.strftime("%A, %-d %B %Y").to_string(),
+            BinSize::Week => {
+                format!("{} to {}", self.first.strftime("%-d %B"), self.last().strftime("%-d %B %Y"))
+            }
+            BinSize::Month => self.first.strftime("%B %Y").to_string(),
+        }
+    }
+
+    fn totals(&self) -> UsageTotals {
+        let mut sum = UsageTotals::default();
+        self.days.iter().for_each(|day| sum += &day.totals);
+        sum
+    }
+
+    /// Returns the sums by model, as indices into [`UsageBoard::models`], in that order.
+    fn models(&self) -> BTreeMap<usize, UsageTotals> {
+        let mut sums: BTreeMap<usize, UsageTotals> = BTreeMap::new();
+        for (model, totals) in self.days.iter().flat_map(|day| &day.models) {
+            *sums.entry(*model).or_default() += totals;
+        }
+        sums
+    }
+}
+
+/// Returns the columns from the first to the last day with calls, including those without calls.
+fn time_bins(board: &UsageBoard) -> Vec<TimeBin<'_>> {
+    let (Some(first), Some(last)) = (board.days.first(), board.days.last()) else { return Vec::new() };
+    let n_days = first.day.until(last.day).map_or(0, |span| i64::from(span.get_days())) + 1;
+    let size = if n_days <= MAX_CHART_DAYS { BinSize::Day } else { BinSize::for_days(n_days) };
+    let mut rest = board.days.iter().rev().peekable();
+    let mut bins = Vec::new();
+    let mut start = size.first_day(last.day);
+    while bins.len() < MAX_COLUMNS && rest.peek().is_some() {
+        let mut days: Vec<&DayUsage> = Vec::new();
+        while let Some(day) = rest.next_if(|day| day.day >= start) {
+            days.push(day);
+        }
+        bins.push(TimeBin { size, first: start, days });
+        let Ok(before) = start.yesterday() else { break };
+        start = size.first_day(before);
+    }
+    bins.reverse();
+    bins
 }
 
 /// Returns the label below a column: every day if there are few, else Mondays, else the 1st and 15th of a
-/// month.
-fn label(day: Date, count: usize) -> Option<String> {
-    match count {
-        0..=14 => Some(day.strftime("%-d %b").to_string()),
-        15..=45 => {
-            (day.weekday() == jiff::civil::Weekday::Monday).then(|| day.strftime("%-d %b").to_string())
-        }
-        _ => (day.day() == 1 || day.day() == 15).then(|| day.strftime("%-d %b").to_string()),
-    }
+/// month; the first week of a month; every month if there are few, else January.
+fn label(bin: &TimeBin<'_>, count: usize) -> Option<String> {
+    let day = bin.first;
+    let (is_labelled, format) = match (bin.size, count) {
+        (BinSize::Hour | BinSize::Day, 0..=14) => (true, "%-d %b"),
+        (BinSize::Hour | BinSize::Day, 15..=45) => (day.weekday() == Weekday::Monday, "%-d %b"),
+        (BinSize::Hour | BinSize::Day, _) => (day.day() == 1 || day.day() == 15, "%-d %b"),
+        (BinSize::Week, _) => (day.day() <= 7, "%-d %b"),
+        (BinSize::Month, 0..=14) => (true, "%b %y"),
+        (BinSize::Month, _) => (day.month() == 1, "%Y"),
+    };
+    is_labelled.then(|| day.strftime(format).to_string())
 }
 
 pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
@@ -48,32 +107,33 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
     let by_cost = board.total.cost > Money::ZERO;
     let value =
         |totals: &UsageTotals| if by_cost { totals.cost.to_f64() } else { totals.tokens.total() as f64 };
-    section(out, "By day and model", if by_cost { "dollars per day" } else { "tokens per day" });
-    let days = recent_days(board, MAX_CHART_DAYS);
+    let bins = time_bins(board);
+    let size = bins.first().map_or(BinSize::Day, |bin| bin.size).name();
+    let unit = if by_cost { "dollars" } else { "tokens" };
+    section(out, &format!("By {size} and model"), &format!("{unit} per {size}"));
     let colors = ModelColors(page.choices.1);
-    legend(out, page, &days, &value);
-    let columns: Vec<ChartColumn> = days
+    legend(out, page, &bins, &value);
+    let columns: Vec<ChartColumn> = bins
         .iter()
-        .map(|(day, used)| {
-            let date = day.to_string();
-            let mut title = day.strftime("%A, %-d %B %Y").to_string();
+        .map(|bin| {
+            let mut title = bin.name();
             let mut parts = Vec::new();
-            if let Some(used) = used {
-                let _ = write!(title, ": {}", figures(&used.totals));
-                for (model, totals) in &used.models {
-                    let name = board.models.get(*model).map_or("", |(name, _)| name);
-                    parts.push((colors.series(name), value(totals)));
-                    let _ = write!(title, "\n{}: {}", short_model(name), totals.short_cost());
-                }
+            if !bin.days.is_empty() {
+                let _ = write!(title, ": {}", figures(&bin.totals()));
             }
-            let href = used.map(|_| page.sessions_link(&[("since", &date), ("until", &date)]));
-            ChartColumn { label: label(*day, days.len()), href, title, parts }
+            for (model, totals) in bin.models() {
+                let name = board.models.get(model).map_or("", |(name, _)| name);
+                parts.push((colors.series(name), value(&totals)));
+                let _ = write!(title, "\n{}: {}", short_model(name), totals.short_cost());
+            }
+            let href = (!bin.days.is_empty()).then(|| page.sessions_link(&borrowed(&bin.bounds())));
+            ChartColumn { label: label(bin, bins.len()), href, title, parts }
         })
         .collect();
     let scale = |value: f64| if by_cost { dollars(value) } else { humanize::short_count(value as u64) };
-    let name = if by_cost { "Cost per day, stacked by model" } else { "Tokens per day, stacked by model" };
-    chart::columns(out, &ColumnChart { name, columns: &columns, scale: &scale, top: None });
-    partial_chart_note(out, board.days.len(), &days);
+    let name = format!("{} per {size}, stacked by model", if by_cost { "Cost" } else { "Tokens" });
+    chart::columns(out, &ColumnChart { name: &name, columns: &columns, scale: &scale, top: None });
+    partial_chart_note(out, board.days.len(), &bins);
     table(
         out,
         ("day", None),
@@ -105,36 +165,32 @@ pub(super) fn by_day(out: &mut Markup, page: &UsagePage<'_>) {
     out.lit("</section>\n");
 }
 
-fn partial_chart_note(out: &mut Markup, all: usize, days: &[(Date, Option<&DayUsage>)]) {
-    let drawn = days.iter().filter(|(_, used)| used.is_some()).count();
-    if let (true, Some((first, _)), Some((last, _))) = (drawn < all, days.first(), days.last()) {
-        let name = |day: &Date| day.strftime("%-d %B %Y").to_string();
-        out.lit("<p class=\"note\">Chart: ").text(&name(first)).lit(" to ").text(&name(last));
+/// Returns parameters with borrowed values.
+fn borrowed<'v>(parameters: &'v [(&'static str, String); 2]) -> [(&'static str, &'v str); 2] {
+    parameters.each_ref().map(|(name, value)| (*name, &**value))
+}
+
+/// Names the period of a chart that does not contain all days.
+fn partial_chart_note(out: &mut Markup, all: usize, bins: &[TimeBin<'_>]) {
+    let drawn: usize = bins.iter().map(|bin| bin.days.len()).sum();
+    if let (true, Some(first), Some(last)) = (drawn < all, bins.first(), bins.last()) {
+        let name = |day: Date| day.strftime("%-d %B %Y").to_string();
+        out.lit("<p class=\"note\">Chart: ").text(&name(first.first)).lit(" to ").text(&name(last.last()));
         out.lit(". Table: all ");
         out.text(&humanize::count(all as u64)).lit(" active days</p>");
     }
 }
 
-/// Returns the sum of the given days for each model of [`UsageBoard::models`].
-fn sums_by_model(board: &UsageBoard, days: &[(Date, Option<&DayUsage>)]) -> Vec<UsageTotals> {
-    let mut sums = vec![UsageTotals::default(); board.models.len()];
-    for (model, totals) in days.iter().filter_map(|(_, used)| *used).flat_map(|used| &used.models) {
-        sums[*model] += totals;
-    }
-    sums
-}
-
-/// Adds the models with their colours and their sums over the days of the chart.
-fn legend(
-    out: &mut Markup,
-    page: &UsagePage<'_>,
-    days: &[(Date, Option<&DayUsage>)],
-    value: &dyn Fn(&UsageTotals) -> f64,
-) {
+/// Adds the models with their colours and their sums over the chart.
+fn legend(out: &mut Markup, page: &UsagePage<'_>, bins: &[TimeBin<'_>], value: &dyn Fn(&UsageTotals) -> f64) {
     let models = &page.board.models;
-    let sums = sums_by_model(page.board, days);
-    let day = |day: Option<&(Date, Option<&DayUsage>)>| day.map(|(day, _)| day.to_string());
-    let (since, until) = (day(days.first()).unwrap_or_default(), day(days.last()).unwrap_or_default());
+    let mut sums = vec![UsageTotals::default(); models.len()];
+    for (model, totals) in bins.iter().flat_map(TimeBin::models) {
+        sums[model] += &totals;
+    }
+    let day = |day: Option<Date>| day.map(|day| day.to_string()).unwrap_or_default();
+    let since = day(bins.first().and_then(|bin| Some(bin.days.last()?.day)));
+    let until = day(bins.last().and_then(|bin| Some(bin.days.first()?.day)));
     let colors = ModelColors(page.choices.1);
     let drawn = models.iter().zip(&sums).filter(|(_, totals)| value(totals) > 0.0);
     let (mut others, mut own): (Vec<_>, Vec<_>) = drawn.partition(|((model, _), _)| colors.is_shared(model));
@@ -218,38 +274,43 @@ pub(super) fn calendar(out: &mut Markup, page: &UsagePage<'_>) {
 
 pub(super) fn cache(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
-    section(out, "Cache", "input tokens per day: cache read, cache write, uncached");
+    let bins = time_bins(board);
+    let size = bins.first().map_or(BinSize::Day, |bin| bin.size).name();
+    let about = format!("input tokens per {size}: cache read, cache write, uncached");
+    section(out, "Cache", &about);
     out.lit("<ul class=\"legend\">");
     for (class, name) in [("c0", "cache read"), ("c2", "cache write"), ("c1", "uncached")] {
         key(out, class);
         out.lit(name).lit("</li>");
     }
     out.lit("</ul>\n");
-    let days = recent_days(board, MAX_CHART_DAYS);
-    let columns: Vec<ChartColumn> = days
+    let columns: Vec<ChartColumn> = bins
         .iter()
-        .map(|(day, used)| {
-            let date = day.to_string();
-            let all = used.map(|used| used.context()).unwrap_or_default();
+        .map(|bin| {
+            let all = bin.days.iter().map(|day| day.context()).fold([0; 3], |mut sums, day| {
+                sums.iter_mut().zip(day).for_each(|(sum, tokens)| *sum += tokens);
+                sums
+            });
             let sum = all.iter().sum::<u64>().max(1) as f64;
             let [read, written, neither] = all.map(|tokens| tokens as f64 / sum * 100.0);
             let title = format!(
                 "{}: {read:.0} % cache read, {written:.0} % cache write, {neither:.0} % uncached",
-                day.strftime("%A, %-d %B %Y")
+                bin.name()
             );
-            let href = used.map(|_| page.explain_link(&[("since", &date), ("until", &date)]));
-            ChartColumn {
-                label: label(*day, days.len()),
-                href,
-                title,
-                parts: vec![(0, read), (2, written), (1, neither)],
-            }
+            let href = (!bin.days.is_empty()).then(|| page.explain_link(&borrowed(&bin.bounds())));
+            let parts = vec![(0, read), (2, written), (1, neither)];
+            ChartColumn { label: label(bin, bins.len()), href, title, parts }
         })
         .collect();
     let scale = |value: f64| format!("{value:.0} %");
     chart::columns(
         out,
-        &ColumnChart { name: "Cache share per day", columns: &columns, scale: &scale, top: Some(100.0) },
+        &ColumnChart {
+            name: &format!("Cache share per {size}"),
+            columns: &columns,
+            scale: &scale,
+            top: Some(100.0),
+        },
     );
     table(
         out,

@@ -3,12 +3,14 @@
 use jiff::tz::TimeZone;
 use threadline_view::{LimitWindow, humanize};
 
-use super::days::MAX_CHART_DAYS;
 use super::{UsagePage, section};
 use crate::lists::chart::{self, ChartColumn, ColumnChart};
 use crate::lists::usage_table::{UsageTableRow, dollars, figures, table};
 use crate::markup::Markup;
 use crate::text_format;
+
+/// The maximum number of columns. The table lists all windows.
+const MAX_COLUMNS: usize = 92;
 
 pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
@@ -17,7 +19,7 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
         "Five-hour windows",
         "of a subscription; exact if Claude Code reported the end, otherwise estimated",
     );
-    let start = board.windows.len().saturating_sub(MAX_CHART_DAYS);
+    let start = board.windows.len().saturating_sub(MAX_COLUMNS);
     let drawn = &board.windows[start..];
     let columns: Vec<ChartColumn> = drawn
         .iter()
