@@ -1,7 +1,7 @@
 //! A session that is followed while it is written: abridged in memory, with parts of it read again on demand.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use threadline_usage::PriceBook;
 use threadline_view::{
     FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, LineNotesPart, OutputReads, SessionTotals,
     Spending, SpendingCounter, TranscriptBuilder, TranscriptItem, TurnView, layout_turns,
-    layout_without_totals,
+    layout_without_totals, line_title,
 };
 
 use crate::error::AppError;
@@ -563,10 +563,32 @@ impl LiveSession {
             layout.header.title = summary.title().or(layout.header.title);
             layout.header.first_prompt = summary.preview.first_prompt.or(layout.header.first_prompt);
         }
+        let titles = self.whole_titles(&layout, agent);
+        for turn in layout.turns.iter_mut() {
+            if let Some(title) = turn.whole_title_on.and_then(|line| titles.get(&line)) {
+                turn.line.title.clone_from(title);
+            }
+        }
         self.redact_layout(&mut layout);
-        layout.turns.iter_mut().for_each(|turn| strip_abridged_length(&mut turn.line.title));
+        for turn in layout.turns.iter_mut() {
+            strip_abridged_length(&mut turn.line.title);
+            turn.turn.title.clone_from(&turn.line.title);
+        }
         layout.branches.iter_mut().for_each(|branch| strip_abridged_length(&mut branch.title));
         Ok(layout)
+    }
+
+    /// Returns the titles of turns that truncated texts do not contain, by the number of the line.
+    fn whole_titles(&self, layout: &Layout, agent: Option<AgentIndex>) -> HashMap<u64, String> {
+        let lines: BTreeSet<u64> = layout.turns.iter().filter_map(|turn| turn.whole_title_on).collect();
+        if lines.is_empty() {
+            return HashMap::new();
+        }
+        let lines: Vec<u64> = lines.into_iter().collect();
+        // Without the file, the titles of the truncated texts remain.
+        let Ok(session) = self.log_of(agent).session_of(&lines, usize::MAX) else { return HashMap::new() };
+        let entries = session.entries().iter();
+        entries.filter_map(|entry| Some((entry.at().line_no, line_title(entry.clone())?))).collect()
     }
 
     fn update_notes(&mut self) {

@@ -170,6 +170,7 @@ fn heading_key(turn: &TurnView) -> String {
     let TurnView {
         number,
         anchor,
+        title,
         span,
         timing,
         models,
@@ -180,7 +181,7 @@ fn heading_key(turn: &TurnView) -> String {
         round,
         items: _,
     } = turn;
-    stamp((number, anchor, span, timing, models, tokens, spent, spent_by_agents, open, round))
+    stamp((number, anchor, title, span, timing, models, tokens, spent, spent_by_agents, open, round))
 }
 
 /// Returns a short text that changes if the value does.

@@ -27,8 +27,8 @@ pub(crate) struct PlanTotals {
 pub struct TurnChange {
     /// The turn's number, from 1.
     pub number: usize,
-    /// The beginning of the prompt.
-    pub prompt: String,
+    /// The line that opens the turn, as changed by the edit.
+    pub prompt: Option<Entry>,
     /// The number of lines in the log and in the result.
     pub lines: (u64, u64),
     /// The number of bytes in the log and in the result.
@@ -53,11 +53,10 @@ impl PlanTotals {
         let mut turns: Vec<TurnChange> = Vec::new();
         let mut turn_of = IndexVec::filled(NO_TURN, n);
         for turn in session.turns() {
-            let prompt = turn.prompt.and_then(|idx| first_words(&plan.draft().entry(idx)));
+            let prompt = turn.prompt.map(|idx| plan.draft().entry(idx).into_owned());
             for &idx in &turn.entries {
                 turn_of[idx] = turns.len() as u32;
             }
-            let prompt = prompt.unwrap_or_default();
             turns.push(TurnChange { number: turn.number, prompt, ..TurnChange::default() });
         }
         let mut tally = Self::default();
@@ -213,14 +212,4 @@ impl PlanTotals {
 
 fn contains_lone_surrogate(entry: &Entry) -> bool {
     threadline_entry::has_lone_surrogate(entry.text())
-}
-
-/// Returns the first words of a prompt.
-fn first_words(entry: &Entry) -> Option<String> {
-    if entry.kind() != Kind::User {
-        return None;
-    }
-    let text = entry.message()?.content()?.text();
-    // Words are not cut, since a part of a secret would not be recognised.
-    Some(text.split_whitespace().take(16).collect::<Vec<_>>().join(" "))
 }

@@ -17,10 +17,13 @@ pub(crate) fn bar_lengths(lines: &[OutlineLine]) -> Vec<u64> {
     lines.iter().map(|line| fresh(line) * 100 / most).collect()
 }
 
+/// The maximum number of characters of the name of a turn.
+pub(crate) const MAX_TITLE: usize = 140;
+
 pub(crate) fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
     out.lit("<li><a href=\"#").text(&line.anchor).lit("\"><span class=\"no\">").num(line.number as u64);
     out.lit("</span><span class=\"title\">");
-    let title = text_format::excerpt(&line.title, 140);
+    let title = text_format::excerpt(&line.title, MAX_TITLE);
     out.text(if title.is_empty() { "No prompt" } else { &title }).lit("</span>");
     let marks = [
         (

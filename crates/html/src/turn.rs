@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use threadline_view::{
     InputKind, ItemBody, TranscriptItem, TurnView, UsageTotals, agent_anchor, humanize, input_name,
-    short_model, strip_markdown,
+    input_title, short_model, strip_markdown,
 };
 
 use crate::item::{TurnItems, close_item, is_background, open_item};
 use crate::markup::Markup;
 use crate::message_files::render_files;
+use crate::outline::MAX_TITLE;
 use crate::render_context::RenderContext;
 use crate::{prose, text_format};
 
@@ -208,7 +209,11 @@ impl TurnHead {
 
 fn prompt_head(cx: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptItem, place: TurnContext<'_>) {
     let ItemBody::Input { input, text, files, context } = &item.body else { return };
-    let (first, rest) = split_heading(text.trim());
+    let text = text.trim();
+    // The outline names some turns otherwise than by the first line: after a plan or attached files.
+    let title =
+        input_title(item).filter(|title| !input.is_task_notification() && !text.starts_with(&**title));
+    let (first, rest) = title.as_deref().map_or_else(|| split_heading(text), |title| (title, text));
     let code = matches!(input, InputKind::SlashCommand | InputKind::BashInput);
     let machine =
         matches!(input, InputKind::TaskNotification | InputKind::TeammateMessage | InputKind::HostEvent);
@@ -240,13 +245,20 @@ fn render_empty_head(cx: &mut RenderContext<'_>, out: &mut Markup, turn: &TurnVi
     }
     out.lit(">");
     number(out, turn, place);
-    out.lit(if place.agent.is_some() {
-        "<h3 class=\"none\">No prompt</h3>"
+    let (start, end) = if place.agent.is_some() {
+        ("<h3 class=\"none\">", "</h3>")
     } else {
-        "<h2 class=\"none\">No prompt</h2>"
-    });
+        ("<h2 class=\"none\">", "</h2>")
+    };
+    out.lit(start).text(&name(turn)).lit(end);
     margin(cx, out, turn);
     out.lit("</div>");
+}
+
+/// Returns the name of a turn without a prompt, as in the outline.
+fn name(turn: &TurnView) -> String {
+    let title = text_format::excerpt(&turn.title, MAX_TITLE);
+    if title.is_empty() { "No prompt".to_owned() } else { title }
 }
 
 fn number(out: &mut Markup, turn: &TurnView, place: TurnContext<'_>) {

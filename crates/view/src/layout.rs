@@ -19,7 +19,7 @@ use threadline_usage::UsageTotals;
 use crate::call_count::count_tool_calls;
 use crate::finding_summary::FindingSummary;
 use crate::line_note::{LineMark, LineNote, LineNotes};
-use crate::outline::{OutlineLine, TitleSource};
+use crate::outline::{OutlineLine, TitleSource, notification_title};
 use crate::transcript::{
     AgentView, ItemBody, TranscriptHeader, TranscriptItem, TurnView, anchor, anchor_line, error_anchors,
 };
@@ -71,6 +71,8 @@ pub struct TurnLayout {
     pub context: u64,
     /// The line number of the prompt that opened it.
     pub prompt_line: Option<u64>,
+    /// The number of the line that contains the title, if the title may differ when texts were truncated.
+    pub whole_title_on: Option<u64>,
 }
 
 /// An abandoned branch.
@@ -272,32 +274,50 @@ impl<'a> LayoutBuilder<'a> {
         let used = |reply: &Reply| self.notes()[reply.usage_entry].reply_tokens;
         let mut view = self.writer.turn_header(&turn, before, &used);
         view.spent += &sum.spent_by_agents;
+        let (title, title_entry) = self.title(&turn);
+        view.title = title.to_owned();
         let line = OutlineLine {
             calls: sum.calls,
             errors: sum.errors,
             edits: sum.edits,
             lines: sum.lines,
             compactions: sum.compactions,
-            ..OutlineLine::blank(&view, self.title(&turn))
+            ..OutlineLine::blank(&view)
         };
         view.spent_by_agents = sum.spent_by_agents;
         let replies = turn.replies(session).into_iter().rev().map(|reply| &session.replies()[reply]);
         let mut context = replies.filter_map(|reply| Some(used(reply)?.context()));
         let context = context.find(|context| *context > 0).unwrap_or(0);
-        let prompt_line = turn.prompt.map(|idx| session.entries()[idx].at().line_no);
-        TurnLayout { turn: view, line, entries: turn.entries, context, prompt_line }
+        let line_no = |idx: EntryIndex| session.entries()[idx].at().line_no;
+        let (prompt_line, whole_title_on) = (turn.prompt.map(line_no), title_entry.map(line_no));
+        TurnLayout { turn: view, line, entries: turn.entries, context, prompt_line, whole_title_on }
     }
 
-    fn title(&self, turn: &Turn) -> &'a str {
-        let mut best: Option<&(TitleSource, Box<str>)> = None;
-        for title in turn.entries.iter().filter_map(|&idx| self.notes()[idx].title.as_ref()) {
-            if title.0.replaces(best.map(|(source, _)| *source)) {
-                best = Some(title);
-            } else {
+    /// Returns the title of a turn, and the entry that contains it if the title may be another one when the
+    /// text of the entry was truncated.
+    fn title(&self, turn: &Turn) -> (&'a str, Option<EntryIndex>) {
+        let mut best: Option<(TitleSource, &'a str, EntryIndex)> = None;
+        for &idx in &turn.entries {
+            let Some((source, title)) = &self.notes()[idx].title else { continue };
+            let is_early = turn.number == 1 && turn.prompt.is_some_and(|prompt| idx < prompt);
+            if *source == TitleSource::Command && is_early {
+                continue;
+            }
+            if !source.replaces(best.map(|(source, ..)| source)) {
                 break;
             }
+            best = Some((*source, title, idx));
         }
-        best.map(|(_, title)| &**title).unwrap_or_default()
+        let Some((source, title, idx)) = best else { return ("", turn.prompt) };
+        // A truncated prompt begins with its title, unless that follows context or is a part of a notification.
+        // Markdown without its end is not recognised.
+        let is_partial = title.starts_with('<') || title == &*notification_title("");
+        let whole_line = match source {
+            TitleSource::Prompt | TitleSource::Command => is_partial.then_some(idx),
+            TitleSource::Files => Some(idx),
+            TitleSource::Reply => turn.prompt.or(title.contains('…').then_some(idx)),
+        };
+        (title, whole_line)
     }
 
     /// Returns the totals of a mark and the sub-agents that it started, without their turns.
@@ -372,7 +392,7 @@ impl<'a> LayoutBuilder<'a> {
             let leaf = branch.entries.iter().copied().rfind(|&idx| spoken(idx))?;
             let thread = Thread { leaf: Some(leaf), entries: branch.entries };
             let turns = session.turns_of(&thread);
-            let title = turns.iter().map(|turn| self.title(turn)).find(|title| !title.is_empty());
+            let title = turns.iter().map(|turn| self.title(turn).0).find(|title| !title.is_empty());
             // Marks the sub-agents of the branch as visited, so that they are not listed as unattached.
             self.sum(&thread, &mut Vec::new());
             let name = |idx: EntryIndex| anchor(session.entries()[idx].at().line_no, 0);

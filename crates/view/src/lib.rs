@@ -84,7 +84,7 @@ pub use line_note::{LineNotes, LineNotesPart, NoteRange};
 pub use markdown::{MarkdownRenderer, markdown};
 pub use markdown_limit::markdown_limit;
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};
-pub use outline::{OutlineBuilder, OutlineLine, outline, turn_title};
+pub use outline::{OutlineBuilder, OutlineLine, input_title, line_title, outline, turn_title};
 pub use overview::{
     BinSize, BranchFigures, CommandFigures, DayActivity, FigureChange, FileFigures, OpenSessionFigure,
     OpenState, Overview, OverviewPeriod, PeriodFigures, ProjectDetails, ProjectFigures, ToolFigures,

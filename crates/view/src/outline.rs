@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use threadline_session::{EntryIndex, SessionFamily, ToolOutcome};
+use threadline_entry::Entry;
+use threadline_session::{EntryIndex, Session, SessionFamily, ToolOutcome};
 use threadline_usage::UsageTotals;
 
 use crate::card::{ToolCard, first_line};
@@ -20,7 +21,7 @@ pub struct OutlineLine {
     pub number: usize,
     /// The turn's anchor.
     pub anchor: String,
-    /// The first line of the prompt.
+    /// The name of the turn.
     pub title: String,
     /// The number of tool calls, including those of sub-agents.
     pub calls: usize,
@@ -56,7 +57,6 @@ fn line(turn: &TurnView) -> OutlineLine {
 /// Accumulates the outline line of one turn, item by item.
 #[derive(Clone, Debug, Default)]
 pub struct OutlineBuilder {
-    title: Option<(TitleSource, String)>,
     counts: TurnCounts,
 }
 
@@ -73,25 +73,32 @@ struct TurnCounts {
 impl OutlineBuilder {
     /// Adds the next item of the turn.
     pub fn add(&mut self, item: &TranscriptItem) {
-        if let Some((source, title)) = item_title(&item.body)
-            && source.replaces(self.title.as_ref().map(|(source, _)| *source))
-        {
-            self.title = Some((source, title.into_owned()));
-        }
         self.counts.add(item);
     }
 
     /// Returns the line of `turn`, which contains the added items.
     pub fn finish(self, turn: &TurnView) -> OutlineLine {
         let TurnCounts { calls, errors, edits, lines, compactions } = self.counts;
-        OutlineLine {
-            calls,
-            errors,
-            edits,
-            lines,
-            compactions,
-            ..OutlineLine::blank(turn, &self.title.map(|(_, title)| title).unwrap_or_default())
+        OutlineLine { calls, errors, edits, lines, compactions, ..OutlineLine::blank(turn) }
+    }
+}
+
+/// The title of a turn, found item by item.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TurnTitle(Option<(TitleSource, String)>);
+
+impl TurnTitle {
+    /// Adds the next item of the turn.
+    pub(crate) fn add(&mut self, body: &ItemBody) {
+        let earlier = self.0.as_ref().map(|(source, _)| *source);
+        if let Some((source, title)) = item_title(body).filter(|(source, _)| source.replaces(earlier)) {
+            self.0 = Some((source, title.into_owned()));
         }
+    }
+
+    /// Returns the title; empty if no item has given one.
+    pub(crate) fn text(&self) -> &str {
+        self.0.as_ref().map_or("", |(_, title)| title)
     }
 }
 
@@ -100,6 +107,8 @@ impl OutlineBuilder {
 pub(crate) enum TitleSource {
     /// A typed prompt.
     Prompt,
+    /// A typed command. One before the first prompt of a session is not the title of its turn.
+    Command,
     /// Images or documents without text.
     Files,
     /// A reply of the model.
@@ -110,7 +119,8 @@ impl TitleSource {
     /// Returns whether a title from this source replaces an earlier one. Only a prompt that follows images
     /// does.
     pub(crate) fn replaces(self, earlier: Option<Self>) -> bool {
-        earlier.is_none_or(|earlier| earlier == Self::Files && self == Self::Prompt)
+        let is_text = matches!(self, Self::Prompt | Self::Command);
+        earlier.is_none_or(|earlier| earlier == Self::Files && is_text)
     }
 }
 
@@ -124,6 +134,18 @@ pub fn turn_title(family: &SessionFamily, prompt: EntryIndex) -> Option<String> 
     })
 }
 
+/// Returns the title of the turn that a line opens, from the line alone; `None` if it has no text.
+pub fn line_title(entry: Entry) -> Option<String> {
+    let mut session = Session::with_id("");
+    session.push(entry, Vec::new());
+    turn_title(&SessionFamily::new(session, Vec::new()), EntryIndex::FIRST)
+}
+
+/// Returns the title that an input gives to its turn, if any.
+pub fn input_title(item: &TranscriptItem) -> Option<Cow<'_, str>> {
+    item_title(&item.body).map(|(_, title)| title)
+}
+
 /// Returns the title that an item gives to its turn, if any.
 pub(crate) fn item_title(body: &ItemBody) -> Option<(TitleSource, Cow<'_, str>)> {
     let (source, title) = match body {
@@ -131,6 +153,7 @@ pub(crate) fn item_title(body: &ItemBody) -> Option<(TitleSource, Cow<'_, str>)>
             match text_title(text) {
                 "" => (TitleSource::Files, Cow::Owned(files_title(files))),
                 title if input.is_task_notification() => (TitleSource::Prompt, notification_title(title)),
+                title if input.is_command_line() => (TitleSource::Command, Cow::Borrowed(title)),
                 title => (TitleSource::Prompt, Cow::Borrowed(title)),
             }
         }
@@ -175,11 +198,11 @@ pub(crate) fn text_title(text: &str) -> &str {
 
 impl OutlineLine {
     /// Returns the line of a turn with all counts zero.
-    pub(crate) fn blank(turn: &TurnView, title: &str) -> Self {
+    pub(crate) fn blank(turn: &TurnView) -> Self {
         Self {
             number: turn.number,
             anchor: turn.anchor.clone(),
-            title: title.to_owned(),
+            title: turn.title.clone(),
             calls: 0,
             errors: 0,
             edits: 0,

@@ -114,6 +114,9 @@ pub struct TurnView {
     pub number: usize,
     /// The anchor of the line that opens the turn.
     pub anchor: String,
+    /// The name of the turn in every view: the first line of its prompt, else of its first reply; empty if it
+    /// has neither.
+    pub title: String,
     /// The times of its start and end.
     pub span: Option<(Millis, Millis)>,
     /// The breakdown of its time.

@@ -5,6 +5,7 @@ use std::vec;
 use threadline_session::{Branch, IndexRange, IndexVec, Session, Thread, Turn, TurnIndex};
 
 use crate::finding_summary::FindingSummary;
+use crate::outline::TurnTitle;
 use crate::transcript::{
     AgentView, BranchView, ItemBody, Transcript, TranscriptHeader, TranscriptItem, TurnView, anchor,
 };
@@ -247,6 +248,7 @@ struct OpenTurn {
     next_block: usize,
     /// Whether a part of the turn was yielded.
     is_split: bool,
+    title: TurnTitle,
     /// The turn as far as it is built.
     view: TurnView,
 }
@@ -337,7 +339,7 @@ impl<'a> TurnCursor<'a> {
         if self.open.is_none() {
             self.open = self.open_turn(writer);
         }
-        let OpenTurn { turn, next_entry, next_block, view, .. } = self.open.as_mut()?;
+        let OpenTurn { turn, next_entry, next_block, view, title, .. } = self.open.as_mut()?;
         let turn = &self.turns[*turn];
         let entry_idx = *turn.entries.get(*next_entry)?;
         let first_block = *next_block;
@@ -345,7 +347,12 @@ impl<'a> TurnCursor<'a> {
             Some(next) => *next_block = next,
             None => (*next_entry, *next_block) = (*next_entry + 1, 0),
         }
-        Some(writer.turn_items(turn, (entry_idx, first_block), &mut view.spent_by_agents))
+        let items = writer.turn_items(turn, (entry_idx, first_block), &mut view.spent_by_agents);
+        items.iter().for_each(|item| title.add(&item.body));
+        if view.title != title.text() {
+            view.title = title.text().to_owned();
+        }
+        Some(items)
     }
 
     fn open_turn(&mut self, writer: &TranscriptWriter<'_>) -> Option<OpenTurn> {
@@ -358,6 +365,7 @@ impl<'a> TurnCursor<'a> {
         let turn = found?;
         let previous = turn.previous().and_then(|previous| self.turns[previous].span(session));
         let view = writer.new_turn(&self.turns[turn], previous.map(|(_, end)| end));
-        Some(OpenTurn { turn, next_entry: 0, next_block: 0, is_split: false, view })
+        let title = TurnTitle::default();
+        Some(OpenTurn { turn, next_entry: 0, next_block: 0, is_split: false, title, view })
     }
 }

@@ -96,6 +96,26 @@ fn the_rest_of_a_long_turn_is_stored_compressed() {
 }
 
 #[test]
+fn the_heading_of_a_turn_is_its_name_in_the_outline() {
+    let log = r##"
+a0        reply  m0 text "First, **look** around."
+u1 <- a0  user   "Implement the following plan:\n\n# Plan: a faster loom\n\n1. warp"
+a1 <- u1  reply  m1 text "Done."
+u2 <- a1  user   [image png]
+a2 <- u2  reply  m2 text "It is blue."
+u3 <- a2  user   "and now?"
+"##;
+    let page = render_page(&family(log, None), &options());
+    let texts = |start: &str, end: &str| -> Vec<String> {
+        let starts = page.split(start).skip(1);
+        starts.map(|text| text.split_once('>').unwrap().1.split_once(end).unwrap().0.to_owned()).collect()
+    };
+    let titles = ["First, look around.", "Plan: a faster loom", "[image]", "and now?"];
+    assert_eq!(texts("<span class=\"title\"", "</span>"), titles);
+    assert_eq!(texts("<h2", "</h2>")[..4], titles);
+}
+
+#[test]
 fn a_prompt_of_one_very_long_line_has_a_short_heading() {
     let long = ">".repeat(200_000);
     let log = format!("u1 user \"{long}\"\na1 <- u1 reply m1 text \"{long}\"\n");

@@ -72,6 +72,7 @@ impl TranscriptWriter<'_> {
         models.shrink_to_fit();
         TurnView {
             number: turn.number,
+            title: String::new(),
             anchor: anchor(first.map_or(0, |idx| session.entries()[idx].at().line_no), 0),
             timing: timing(session, turn, span, before),
             span,

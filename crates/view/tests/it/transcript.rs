@@ -473,6 +473,37 @@ raw {"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s1","message"
 }
 
 #[test]
+fn a_turn_has_one_name_in_all_views() {
+    let notice = "<task-notification><task-id>a1</task-id><status>completed</status><summary>Agent \\\"Weave\\\" finished</summary></task-notification>";
+    let notation = format!(
+        r#"
+c1        user   "<command-name>/model</command-name>\n<command-message>model</command-message>\n<command-args>opus</command-args>"
+c2 <- c1  user   "<local-command-stdout>Set model to opus</local-command-stdout>"
+u1 <- c2  user   "weave"
+a1 <- u1  reply  m1 text "Done."
+u2 <- a1  user   [image png]
+a2 <- u2  reply  m2 text "It is **blue**."
+u3 <- a2  user   "{notice}"
+a3 <- u3  reply  m3 text "Good."
+"#
+    );
+    let family = SessionFamily::new(Session::from_bytes(&log(&notation)), Vec::new());
+    let transcript = transcript(&family, &|_| None);
+    let titles: Vec<&str> = transcript.turns.iter().map(|turn| &*turn.title).collect();
+    assert_eq!(titles, ["weave", "[image]", "Background task finished: Agent \"Weave\" finished"]);
+    let lines = outline(&transcript.turns);
+    assert!(lines.iter().map(|line| &*line.title).eq(titles.iter().copied()));
+    let none = threadline_view::FindingSummary::default();
+    let layout = layout(TranscriptBuilder::new(&family), &LineNotes::of(&family), None, None, none);
+    for (turn, title) in layout.turns.iter().zip(&titles) {
+        assert_eq!((&*turn.turn.title, &*turn.line.title), (*title, *title));
+    }
+    let prompts = family.main.turns();
+    let prompts = prompts.iter().map(|turn| family.main.entries()[turn.prompt.unwrap()].clone());
+    assert!(prompts.map(|prompt| threadline_view::line_title(prompt).unwrap()).eq(titles));
+}
+
+#[test]
 fn items_can_be_taken_before_their_turn_is_complete() {
     let family = SessionFamily::new(Session::from_bytes(&log(ALL)), Vec::new());
     let mut parts = TranscriptBuilder::new(&family).parts();

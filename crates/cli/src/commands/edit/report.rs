@@ -11,6 +11,7 @@ use threadline_term::{
     ColumnAlign, TableColumn, TermPage, TermText, TextLabel, table, text, truncate, visible, visible_name,
 };
 use threadline_view::humanize::{bytes, count, short_count};
+use threadline_view::line_title;
 use threadline_view::wire::{EditObject, FindingObject};
 
 use crate::context::Context;
@@ -165,12 +166,13 @@ fn write_turns(
         .iter()
         .take(shown)
         .map(|turn| {
+            let prompt = turn.prompt.clone().and_then(line_title).unwrap_or_default();
             vec![
                 turn.number.to_string(),
                 pair(turn.lines, count),
                 pair(turn.tokens, short_count),
                 pair(turn.bytes, bytes),
-                one_line(&mask.text(&turn.prompt), 80),
+                one_line(&mask.text(&prompt), 80),
             ]
         })
         .collect();
