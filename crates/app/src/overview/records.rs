@@ -1,17 +1,22 @@
 //! The records behind the figures of the overview: calls, prompts, compactions, periods and sessions.
 
+use std::io;
+use std::path::Path;
+
 use foldhash::{HashMap, HashSet};
 use jiff::tz::TimeZone;
-use threadline_entry::Millis;
+use threadline_entry::{LineReader, Millis, parse_line};
 use threadline_session::{ActivityState, ToolOutcome};
+use threadline_store::{SessionLogs, open_regular};
 use threadline_usage::UsageTotals;
-use threadline_view::starts_agents;
+use threadline_view::{line_title, starts_agents};
 
 use super::facts::{CallFact, MarkFact, OverviewFacts, UNDATED};
 use super::figures::overlap;
 use super::local_time::LocalTime;
 use crate::config::App;
 use crate::time::TimeRange;
+use crate::usage::MAX_LINE;
 
 /// The kind of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,6 +125,8 @@ pub struct RecordRow {
     pub state: Option<ActivityState>,
     /// The cost of sub-agents.
     pub cost: Option<UsageTotals>,
+    /// The title of a prompt; see [`App::add_prompts`].
+    pub prompt: Option<String>,
 }
 
 /// Some of the records that match a filter.
@@ -316,6 +323,50 @@ impl OverviewFacts {
             ..row
         }
     }
+}
+
+impl App {
+    /// Adds the titles of prompts, which are not among the facts, from the logs. `sessions` are those of the
+    /// homes.
+    pub fn add_prompts(&self, rows: &mut [RecordRow], sessions: &[SessionLogs]) {
+        let mut by_session: HashMap<&str, Vec<&mut RecordRow>> = HashMap::default();
+        let own_logs: HashMap<&str, &Path> = sessions
+            .iter()
+            .filter_map(|session| Some((&*session.file.id, &*session.own.as_ref()?.path)))
+            .collect();
+        for row in rows.iter_mut().filter(|row| row.agent.is_none()) {
+            if let Some((id, _)) = own_logs.get_key_value(&*row.session) {
+                by_session.entry(id).or_default().push(row);
+            }
+        }
+        for (session, rows) in by_session {
+            let path = own_logs[session];
+            let lines = rows.iter().filter_map(|row| row.line.map(u64::from)).collect();
+            // A log that was deleted meanwhile has no prompts.
+            let titles = read_titles(path, &lines).unwrap_or_default();
+            for row in rows {
+                let title = row.line.and_then(|line| titles.get(&line.into()));
+                row.prompt = title.map(|title| self.redacted_in(&[path.to_owned()], title).into_owned());
+            }
+        }
+    }
+}
+
+/// Returns the titles of the turns that some lines of a log open, as the outline of the session has them.
+fn read_titles(path: &Path, wanted: &HashSet<u64>) -> io::Result<HashMap<u64, String>> {
+    let mut titles = HashMap::default();
+    let mut lines = LineReader::new(open_regular(path)?).skip_longer_than(MAX_LINE);
+    while titles.len() < wanted.len()
+        && let Some(line) = lines.next()?
+    {
+        if !wanted.contains(&line.at.line_no) {
+            continue;
+        }
+        let mut title = None;
+        parse_line(&line, |entry, _| title = title.take().or_else(|| line_title(entry)));
+        titles.insert(line.at.line_no, title.unwrap_or_default());
+    }
+    Ok(titles)
 }
 
 /// A record that matches.

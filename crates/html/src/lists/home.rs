@@ -88,6 +88,10 @@ fn session_list(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &st
         (SortBy::Started, "Started"),
         (SortBy::Active, "Last active"),
     ] {
+        // Few sessions are looked for by size.
+        if sort == SortBy::Started && page.selection.sort == SortBy::Size {
+            column(out, page, SortBy::Size, "Size");
+        }
         column(out, page, sort, name);
     }
     out.lit("</tr></thead>\n<tbody>");
@@ -231,6 +235,10 @@ fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card:
     number(out, " f-turns", figures.map(turns));
     number(out, " f-tokens", figures.map(tokens));
     number(out, " f-cost", figures.map(cost));
+    if page.selection.sort == SortBy::Size {
+        let exact = Some(humanize::plural(card.size, "byte"));
+        number(out, "", Some(RowFigure { shown: humanize::bytes(card.size), unit: "", exact }));
+    }
     let now = page.now;
     out.lit("<td class=\"n f-started\">");
     if let Some(started) = card.started {

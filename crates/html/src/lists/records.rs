@@ -59,6 +59,8 @@ pub struct RecordLine {
     pub state: Option<&'static str>,
     /// The cost of sub-agents.
     pub cost: Option<UsageTotals>,
+    /// The title of a prompt.
+    pub prompt: Option<String>,
 }
 
 impl RecordLine {
@@ -121,6 +123,7 @@ fn shown_value(key: &str, value: &str) -> String {
 /// The columns that depend on the kind of the records.
 #[derive(Clone, Copy)]
 struct Columns {
+    prompts: bool,
     tools: bool,
     periods: bool,
     costs: bool,
@@ -129,6 +132,7 @@ struct Columns {
 impl Columns {
     fn of(records: &[RecordLine]) -> Self {
         Self {
+            prompts: records.iter().any(|record| record.prompt.is_some()),
             tools: records.iter().any(|record| record.tool.is_some()),
             periods: records.iter().any(|record| record.state.is_some()),
             costs: records.iter().any(|record| record.cost.is_some()),
@@ -136,7 +140,9 @@ impl Columns {
     }
 
     fn names(self) -> Vec<(&'static str, bool)> {
-        let mut names = vec![("time", false), ("session", false)];
+        let mut names = vec![("time", false)];
+        names.extend(self.prompts.then_some(("prompt", false)));
+        names.push(("session", false));
         if self.tools {
             names.extend([("tool", false), ("command or file", false)]);
             names.extend([("time taken", true), ("outcome", false)]);
@@ -166,7 +172,12 @@ fn row(
         None => at,
     };
     let title = text_format::excerpt(&record.session.1, 60);
-    let mut cells = vec![at, FigureCell::link(title, link::session(&record.session.0))];
+    let mut cells = vec![at];
+    if columns.prompts {
+        let prompt = record.prompt.as_deref().unwrap_or_default();
+        cells.push(FigureCell::link(text_format::excerpt(prompt, 120), record.href()));
+    }
+    cells.push(FigureCell::link(title, link::session(&record.session.0)));
     let duration = || FigureCell::plain(record.duration.map(humanize::duration).unwrap_or_default());
     if columns.tools {
         let detail = record.detail.as_deref().map(|detail| short_path(detail, page.home));

@@ -178,11 +178,14 @@ pub(crate) fn records(state: &ServerState, request: &PageRequest) -> Result<Page
     }
     let asked = request.query_param("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or(1);
     let skip = asked.saturating_sub(1).saturating_mul(RECORDS_PER_PAGE);
-    let found = facts.records(&filter, &state.zone, &state.app, skip, RECORDS_PER_PAGE);
+    let mut found = facts.records(&filter, &state.zone, &state.app, skip, RECORDS_PER_PAGE);
     let parameters: Vec<(String, String)> = PARAMETERS
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), request.query_param(name)?.to_owned())))
         .collect();
+    if filter.kind == RecordKind::Prompts {
+        state.app.add_prompts(&mut found.rows, &state.cards(Duration::ZERO).logs);
+    }
     let lines: Vec<RecordLine> = found.rows.into_iter().map(line).collect();
     let pages = found.total.div_ceil(RECORDS_PER_PAGE).max(1);
     let page = RecordsPage {
@@ -219,6 +222,7 @@ fn line(row: RecordRow) -> RecordLine {
         outcome: row.outcome.map(threadline_view::outcome_name),
         state: row.state.map(ActivityState::name),
         cost: row.cost,
+        prompt: row.prompt,
     }
 }
 

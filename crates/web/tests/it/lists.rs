@@ -293,7 +293,7 @@ fn an_average_of_a_minimum_is_a_minimum() {
 }
 
 #[test]
-fn the_legend_of_a_chart_sums_the_days_of_the_chart() {
+fn the_legend_of_a_chart_sums_all_of_it() {
     let home = TestHome::new();
     home.session(
         "loom",
@@ -306,12 +306,11 @@ a2 <- a1  reply  msg_2 text "x" model=claude-haiku-4-5 usage={"input_tokens":200
     let served = TestServer::new(&home);
     let page = served.get("/usage").body;
     let legend = page.split_once("<ul class=\"legend\">").unwrap().1.split_once("</ul>").unwrap().0;
-    assert!(legend.contains(">$2.00</a>"), "{legend}");
+    assert!(legend.contains(">$9.00</a>"), "{legend}");
     assert!(
-        legend.contains("since=2026-06-02&amp;until=2026-09-01"),
+        legend.contains("since=2026-01-01&amp;until=2026-09-01"),
         "the figure links to its records: {legend}"
     );
-    assert!(page.contains(">$9.00<"), "the tables sum all days");
 }
 
 #[test]
@@ -414,6 +413,74 @@ fn matches_link_to_their_blocks() {
     assert!(wrong.status == 200 && wrong.body.contains("class=\"error-message\""), "{}", wrong.body);
     assert_eq!(served.get("/search.json?q=%2F(%2F").status, 400);
     assert!(served.get("/search").body.contains("Search syntax"));
+}
+
+#[test]
+fn lists_show_what_they_are_about() {
+    let home = TestHome::new();
+    let text = "weave a twill ".repeat(200);
+    home.session("large", &format!("u1 user \"{text}\" @2026-01-01T10:00:00Z\nu2 <- u1 user \"dye it\""));
+    home.session("small", "x1 user \"spin\" @2026-01-01T11:00:00Z");
+    let served = TestServer::new(&home);
+    let page = served.get("/sessions?sort=size").body;
+    assert!(page.contains("aria-sort=\"descending\"><a href=\"/sessions?sort=size\">Size</a>"), "{page}");
+    let rows: Vec<&str> = page.split("<tr class=\"s").skip(1).collect();
+    assert!(rows[0].contains(">3.4 kB<") && rows[1].contains(">302 B<"), "{rows:#?}");
+    assert!(!served.get("/sessions").body.contains(">Size</a>"));
+    // The newest prompt is the first.
+    let page = served.get("/records?kind=prompts").body;
+    let cells = page.split("<td").filter(|cell| cell.contains("#m"));
+    let texts: Vec<&str> =
+        cells.filter_map(|cell| cell.rsplit_once("\">")?.1.split_once("</a>")).map(|text| text.0).collect();
+    assert_eq!(texts.len(), 6, "{texts:?}");
+    assert_eq!((texts[1], texts[3]), ("spin", "dye it"));
+    assert!(texts[5].starts_with("weave a twill weave") && texts[5].ends_with('…'), "{texts:?}");
+}
+
+#[test]
+fn search_counts_all_matches_and_names_those_that_it_does_not_show() {
+    let home = TestHome::new();
+    // A session with very many matches does not hide the others.
+    let many: String = (0..2500).map(|n| format!("u{n} user \"tangled {n}\"\n")).collect();
+    home.session("many", &many);
+    for n in 0..54 {
+        home.session(&format!("few{n}"), "u1 user \"tangled\"");
+    }
+    let served = TestServer::new(&home);
+    for (sort, others) in [("", "less relevant"), ("&sort=newest", "last active earlier")] {
+        let page = served.get(&format!("/search?q=tangled{sort}")).body;
+        let text =
+            |start: &str, end: &str| page.split_once(start).unwrap().1.split_once(end).unwrap().0.to_owned();
+        assert_eq!(text("id=\"count\">", "<"), "2,554 matches in 55 sessions");
+        assert_eq!(page.matches("<section class=\"hits\">").count(), 50);
+        assert_eq!(page.matches("<li class=\"s\">").count(), 54, "five of the first session");
+        assert!(page.contains("2,495 more in this session"));
+        let hidden = format!("Not shown: 5 matches in 5 more sessions, {others}.");
+        assert!(text("<p class=\"note\">", "</p>").starts_with(&hidden), "{hidden}");
+    }
+    assert_eq!(objects(&served, "/search.json?q=tangled&sort=relevance").len(), 2554);
+}
+
+#[test]
+fn the_chart_of_a_long_period_contains_all_of_it() {
+    let call = |n: u32, day: &str| {
+        let usage = format!("usage={{\"input_tokens\":{}}}", 1000 / n);
+        format!("a{n} reply msg_{n} text \"x\" model=claude-opus-5 {usage} @{day}T10:00:00Z\n")
+    };
+    let chart = |days: &[&str]| -> Vec<String> {
+        let home = TestHome::new();
+        home.session("loom", &(1..).zip(days).map(|(n, day)| call(n, day)).collect::<String>());
+        let page = TestServer::new(&home).get("/usage?since=all").body;
+        assert!(!page.contains("Chart: ") && page.contains("aria-current=\"true\">all</a>"), "{page}");
+        let section = page.split_once("and model</h2>").unwrap().1.split_once("</section>").unwrap().0;
+        section.split("<title>").skip(1).map(|title| title.split_once(':').unwrap().0.to_owned()).collect()
+    };
+    assert_eq!(chart(&["2026-01-05", "2026-01-07"]), ["Monday, 5 January 2026", "Wednesday, 7 January 2026"]);
+    assert_eq!(
+        chart(&["2025-12-30", "2026-01-01", "2026-06-01"]),
+        ["29 December to 4 January 2026", "1 June to 7 June 2026"]
+    );
+    assert_eq!(chart(&["2024-02-10", "2024-02-29", "2026-06-01"]), ["February 2024", "June 2026"]);
 }
 
 #[test]
