@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
-use threadline_api::{Client, Message, MessagesRequest, RawObject, Thinking, Usage, model_info};
+use threadline_api::{
+    Client, Message, MessagesRequest, RawObject, Thinking, Usage, full_model_name, model_info,
+};
 use threadline_cancel::CancelToken;
 use threadline_entry::write::LineContext;
 use threadline_store::{SessionId, encode_project};
@@ -131,6 +133,8 @@ pub struct Agent {
     pub(crate) is_resumed: bool,
     /// Changes of the model, whose lines are written with the next prompt.
     pub(crate) model_changes: Vec<ModelChange>,
+    /// The model outside of plan mode, while another one is used in it.
+    pub(crate) model_outside_plan: Option<String>,
     /// The permission mode that was written last.
     pub(crate) written_mode: Option<&'static str>,
     /// Whether the model was told that plan mode is on.
@@ -165,7 +169,7 @@ const EFFORT_BETA: &str = "effort-2025-11-24";
 /// The beta feature of the long context window.
 const LONG_CONTEXT_BETA: &str = "context-1m-2025-08-07";
 /// The model for small tasks.
-const SMALL_MODEL: &str = "claude-haiku-4-5-20251001";
+const SMALL_MODEL: &str = "haiku";
 /// The share of the output tokens of a model that it may think at most: all but one.
 const TOKENS_AFTER_THINKING: u64 = 1;
 
@@ -274,11 +278,13 @@ impl Agent {
             Some(session) => (std::mem::take(&mut session.messages), session.filler),
             None => (Vec::new(), Filler::None),
         };
+        let thinking_models =
+            resumed.as_mut().map(|session| std::mem::take(&mut session.thinking_models)).unwrap_or_default();
         let mut agent = Self {
             requests: ToolRequests {
                 client: Arc::clone(&client),
                 model: request.model.clone(),
-                small_model: config.small_model.clone().unwrap_or_else(|| SMALL_MODEL.to_owned()),
+                small_model: config.small_model.clone().unwrap_or_else(|| full_model_name(SMALL_MODEL)),
             },
             request,
             client,
@@ -290,7 +296,8 @@ impl Agent {
             main_writer: Arc::clone(&writer),
             writer,
             backups: Arc::new(Mutex::new(backups)),
-            conversation: Conversation::new(messages),
+            conversation: Conversation::new(messages).with_thinking_models(thinking_models),
+            model_outside_plan: None,
             copied_lines,
             filler,
             open_calls: resumed

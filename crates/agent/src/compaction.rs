@@ -166,10 +166,9 @@ impl Agent {
     ) -> Result<String, CompactError> {
         let excess = self.last_usage.context().saturating_sub(self.window_limit());
         let excess = usize::try_from(excess).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
-        // The conversation may be very long: it is moved into the request, and back.
         self.fill_request();
         let reply = request_summary(&self.client, &mut self.request, instruction, excess, cancel);
-        self.empty_request();
+        self.request.messages.clear();
         let reply = reply.map_err(|error| match error {
             ApiError::Cancelled => CompactError::Cancelled,
             error => CompactError::Failed(format!("Error during compaction: {error}")),

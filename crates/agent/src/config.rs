@@ -75,6 +75,8 @@ pub struct AgentConfig {
     pub has_file_history: bool,
     /// The model, with its suffix such as `[1m]`.
     pub model: String,
+    /// The model in plan mode, if it is another one.
+    pub plan_model: Option<String>,
     /// The model that is used when the first one is overloaded.
     pub fallback_model: Option<String>,
     /// The model for small tasks; `None` for the default.

@@ -1,6 +1,6 @@
 //! The messages of a conversation, in a form that the API accepts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use threadline_api::{BlockKind, Message, RawObject, Role};
 
@@ -8,11 +8,13 @@ use threadline_api::{BlockKind, Message, RawObject, Role};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
+    /// The models of thinking blocks, by their signature.
+    thinking_models: HashMap<String, String>,
 }
 
 impl Conversation {
     pub(crate) fn new(messages: Vec<Message>) -> Self {
-        Self { messages }
+        Self { messages, thinking_models: HashMap::new() }
     }
 
     /// Adds blocks of a role; they join the last message if it has the same role.
@@ -50,13 +52,42 @@ impl Conversation {
         }
     }
 
-    /// Removes thinking, which is signed for the model that thought, before another model is used.
-    pub(crate) fn remove_thinking(&mut self) {
-        for message in &mut self.messages {
-            message.content.retain(|block| {
-                !matches!(BlockKind::of(block), BlockKind::Thinking | BlockKind::RedactedThinking)
-            });
+    /// Adds the models of thinking blocks, by their [`thinking_key`].
+    #[must_use]
+    pub(crate) fn with_thinking_models(mut self, models: HashMap<String, String>) -> Self {
+        self.thinking_models = models;
+        self
+    }
+
+    /// Notes the model of the thinking in a reply.
+    pub(crate) fn note_thinking(&mut self, blocks: &[RawObject], model: &str) {
+        for key in blocks.iter().filter_map(thinking_key) {
+            self.thinking_models.insert(key, model.to_owned());
         }
+    }
+
+    /// Returns the messages for a model. Thinking is signed for the model that thought; that of other models is
+    /// left out, and is sent when they are used again.
+    pub(crate) fn messages_for(&self, model: &str) -> Vec<Message> {
+        let is_foreign = |block: &RawObject| {
+            let other = thinking_key(block).and_then(|key| self.thinking_models.get(&key));
+            other.is_some_and(|other| model_name(other) != model_name(model))
+        };
+        let mut sent = Self::new(self.messages.clone());
+        let mut has_removed = false;
+        for message in sent.messages.iter_mut().filter(|message| message.role == Role::Assistant) {
+            let count = message.content.len();
+            message.content.retain(|block| !is_foreign(block));
+            if message.content.len() < count {
+                has_removed = true;
+                // Without the thinking between them, calls follow the other blocks.
+                message.content.sort_by_key(|block| kind(block) == "tool_use");
+            }
+        }
+        if has_removed {
+            sent.normalize();
+        }
+        sent.messages
     }
 
     /// Joins adjacent messages of one role, and removes empty ones.
@@ -92,6 +123,26 @@ impl Conversation {
                 message.content.clear();
             }
         }
+    }
+}
+
+/// Returns the text that identifies a thinking block; `None` for other blocks.
+pub(crate) fn thinking_key(block: &RawObject) -> Option<String> {
+    match BlockKind::of(block) {
+        BlockKind::Thinking => {
+            block.get_str("signature").filter(|signature| !signature.is_empty()).or(block.get_str("thinking"))
+        }
+        BlockKind::RedactedThinking => block.get_str("data"),
+        _ => None,
+    }
+}
+
+/// Returns the name of a model without the day of its release and without the size of its window.
+fn model_name(model: &str) -> &str {
+    let name = model.strip_suffix("[1m]").unwrap_or(model);
+    match name.rsplit_once('-') {
+        Some((name, day)) if day.len() == 8 && day.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => name,
     }
 }
 

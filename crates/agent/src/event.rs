@@ -250,8 +250,12 @@ pub enum TurnEnd {
     /// The person interrupted before the reply began, and takes the prompt back. The conversation is as it
     /// was before.
     TakenBack,
+    /// A hook deferred a call, which did not run.
+    Deferred,
     /// The number of replies reached its limit.
     MaxTurns(u64),
+    /// The model gave this many answers that do not match the JSON schema.
+    MaxSchemaErrors(u64),
     /// The cost reached its limit.
     MaxBudget(f64),
     /// The session could not be written, or another fault of the client.
@@ -261,8 +265,19 @@ pub enum TurnEnd {
 impl TurnEnd {
     /// Whether the turn ended without its answer.
     pub fn is_error(&self) -> bool {
-        !matches!(self, Self::Completed | Self::NotSent | Self::StoppedByHook { .. })
+        !matches!(self, Self::Completed | Self::NotSent | Self::StoppedByHook { .. } | Self::Deferred)
     }
+}
+
+/// A call that a hook deferred.
+#[derive(Clone, Debug)]
+pub struct DeferredCall {
+    /// The id of the call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its input.
+    pub input: Box<RawValue>,
 }
 
 /// A call that was not permitted.
@@ -314,6 +329,8 @@ pub struct TurnSummary {
     pub totals: ModelUsageTotals,
     /// Calls that were not permitted.
     pub denials: Vec<Denial>,
+    /// The call that a hook deferred.
+    pub deferred_call: Option<DeferredCall>,
     /// The program that made the prompt, if it was not a person, such as `task-notification`.
     pub origin: Option<String>,
     /// The context window at the end of the turn.

@@ -125,7 +125,14 @@ impl Agent {
         let Some(tool) = self.tools.get("Bash") else { return failed("Bash is not available.") };
         let input = validate(tool, &raw(&RawObject::new().with("command", command)), &self.shell.cwd());
         let id = self.clock.new_uuid();
-        let call = PendingCall { id, name: "Bash".to_owned(), line: String::new(), input, sub_agent: None };
+        let call = PendingCall {
+            id,
+            name: "Bash".to_owned(),
+            line: String::new(),
+            input,
+            sub_agent: None,
+            is_alone: true,
+        };
         let Ok(input) = &call.input else { return failed("The command is not valid.") };
         // The person permits the command by typing it.
         let verdict = CallVerdict { decision: Some(HookDecision::Allow), ..CallVerdict::default() };

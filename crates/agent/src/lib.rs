@@ -35,6 +35,7 @@ mod progress;
 mod resume;
 mod rewind;
 mod send_message;
+mod server_prompt;
 mod session_format;
 mod session_hooks;
 mod session_writer;
@@ -55,7 +56,9 @@ pub use clock::{Clock, SystemClock};
 pub use config::{AgentConfig, AgentPaths, SandboxConfig, SessionStart};
 pub use cost::{ModelUsage, ModelUsageTotals};
 pub use custom_command::CustomCommand;
-pub use event::{AgentEvent, CompactionEvent, ContextUsage, Denial, RetryKind, TurnEnd, TurnSummary};
+pub use event::{
+    AgentEvent, CompactionEvent, ContextUsage, DeferredCall, Denial, RetryKind, TurnEnd, TurnSummary,
+};
 pub use hook::{HookCallbacks, HookEvent, HookOutcome, HookRun, HookSettings, HookSettingsError};
 pub use interactive::image_block;
 pub use memory::{MemoryFile, MemoryKind, MemoryPaths, read_memory};

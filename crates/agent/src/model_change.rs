@@ -1,6 +1,7 @@
 //! Changes of the model during a session.
 
 use threadline_api::{Message, Role};
+use threadline_permission::PermissionMode;
 
 use crate::agent::{Agent, lock, request};
 use crate::error_text::filler;
@@ -15,6 +16,8 @@ pub struct ModelChange {
     pub requested: String,
     /// The full name, with its suffix such as `[1m]`.
     pub model: String,
+    /// The model in plan mode, if it is another one.
+    pub plan_model: Option<String>,
     /// The id of the line with the output.
     pub uuid: String,
 }
@@ -35,12 +38,32 @@ impl ModelChange {
 impl Agent {
     /// Uses another model from the next prompt on.
     pub fn set_model(&mut self, change: ModelChange) {
+        self.config.plan_model.clone_from(&change.plan_model);
+        self.model_outside_plan = None;
         if self.config.model != change.model {
             self.config.model.clone_from(&change.model);
-            self.conversation.remove_thinking();
             self.rebuild_request();
         }
         self.model_changes.push(change);
+    }
+
+    /// Uses the model of the current mode, if plan mode has one of its own.
+    pub(crate) fn use_model_of_mode(&mut self) {
+        let Some(plan_model) = self.config.plan_model.clone() else { return };
+        let is_planning = self.config.permissions.mode() == PermissionMode::Plan;
+        let model = match self.model_outside_plan.take() {
+            None if is_planning => {
+                self.model_outside_plan = Some(self.config.model.clone());
+                plan_model
+            }
+            Some(model) if !is_planning => model,
+            unchanged => {
+                self.model_outside_plan = unchanged;
+                return;
+            }
+        };
+        self.config.model = model;
+        self.rebuild_request();
     }
 
     /// Returns a new id, for a [`ModelChange`].
@@ -88,8 +111,12 @@ mod tests {
     #[test]
     fn the_output_names_the_model_of_an_alias() {
         let output = |requested: &str, model: &str| {
-            let change =
-                ModelChange { requested: requested.to_owned(), model: model.to_owned(), uuid: String::new() };
+            let change = ModelChange {
+                requested: requested.to_owned(),
+                model: model.to_owned(),
+                plan_model: None,
+                uuid: String::new(),
+            };
             change.output()
         };
         let alias = output("haiku", "claude-haiku-4-5-20251001");

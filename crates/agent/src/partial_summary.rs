@@ -101,7 +101,8 @@ impl Agent {
                 self.request_summary(&instruction(Some(&text), &instructions), cancel)
             }
             SummaryPart::UpTo => {
-                let all = std::mem::replace(&mut self.conversation, Conversation::new(before.messages));
+                let before = Conversation::new(before.messages).with_thinking_models(before.thinking_models);
+                let all = std::mem::replace(&mut self.conversation, before);
                 self.conversation.normalize();
                 let result = self.request_summary(&instruction(None, &instructions), cancel);
                 self.conversation = all;

@@ -228,7 +228,7 @@ impl Agent {
             // A hook that allows a call answers the question about it.
             (_, Some(HookDecision::Allow)) => return Ok((Permit::issue(), None)),
             (Decision::Deny(refusal), _) => return Err(refused(refusal)),
-            (_, Some(HookDecision::Ask)) => AskReason::from_hook(&verdict.reason),
+            (_, Some(HookDecision::Ask | HookDecision::Defer)) => AskReason::from_hook(&verdict.reason),
             (Decision::Allow, _) => return Ok((Permit::issue(), None)),
             (Decision::Ask(reason), _) => reason,
         };

@@ -12,6 +12,7 @@ use threadline_entry::{Entry, Kind, Millis, key};
 use threadline_session::{ClientVersion, EntryIndex, FileText, ParentLink, Session, SessionFamily};
 use threadline_store::{is_plain_name, read_log};
 
+use crate::conversation::{Conversation, thinking_key};
 use crate::file_history::TrackedFile;
 use crate::log_outline::LogOutline;
 use crate::rewind::prompt_text;
@@ -47,8 +48,10 @@ pub enum ResumeError {
 /// A session that is continued.
 #[derive(Debug)]
 pub struct ResumedSession {
-    /// The conversation so far.
+    /// The conversation so far, with the thinking of all models.
     pub messages: Vec<Message>,
+    /// The models of the thinking.
+    pub(crate) thinking_models: HashMap<String, String>,
     /// The id of the session.
     pub session_id: String,
     /// The last line of the conversation.
@@ -107,6 +110,7 @@ impl ResumedSession {
     fn without_messages(session_id: String, last_time: Millis) -> Self {
         Self {
             messages: Vec::new(),
+            thinking_models: HashMap::new(),
             session_id,
             tip: None,
             last_time,
@@ -167,6 +171,12 @@ impl ResumedSession {
         Ok((session, text))
     }
 
+    /// Returns the messages for a model: with its own thinking only.
+    pub fn messages_for(&self, model: &str) -> Vec<Message> {
+        let conversation = Conversation::new(self.messages.clone());
+        conversation.with_thinking_models(self.thinking_models.clone()).messages_for(model)
+    }
+
     /// Reads the lines of `path` in full. `tip` is the last line of the conversation.
     fn from_outline(
         log: &Path,
@@ -179,7 +189,7 @@ impl ResumedSession {
         let unreadable = |error| ResumeError::Read { path: log.to_owned(), error };
         let tip = &outline.session.entries()[tip];
         let (session, path) = outline.read_full(log, path).map_err(unreadable)?;
-        let messages = session.replay_path(&path, version);
+        let messages = session.replay_path_with_thinking(&path, version);
         let messages = messages.iter().filter_map(|message| {
             let mut json = String::new();
             message.write_json(&mut json);
@@ -190,6 +200,7 @@ impl ResumedSession {
         let tip_uuid = filler_parent(&outline.session, tip).unwrap_or(tip).uuid();
         Ok(Self {
             messages,
+            thinking_models: thinking_models(path.iter().map(|line| &session.entries()[*line])),
             session_id: id,
             tip: tip_uuid.map(|uuid| uuid.into_owned()),
             last_time: outline.last_time,
@@ -205,6 +216,21 @@ impl ResumedSession {
             seen_files: seen_files(session),
         })
     }
+}
+
+/// Returns the models of the thinking in replies, by [`thinking_key`].
+fn thinking_models<'a>(entries: impl Iterator<Item = &'a Entry>) -> HashMap<String, String> {
+    let mut models = HashMap::new();
+    for message in entries.filter(|entry| entry.kind() == Kind::Assistant).filter_map(|entry| entry.message())
+    {
+        let (Some(model), Some(content)) = (message.model(), message.content()) else { continue };
+        for block in content.json().items() {
+            if let Some(key) = RawObject::parse(block.raw()).ok().as_ref().and_then(thinking_key) {
+                models.insert(key, model.clone().into_owned());
+            }
+        }
+    }
+    models
 }
 
 /// A sub-agent that is continued.

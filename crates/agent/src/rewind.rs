@@ -67,7 +67,7 @@ impl Agent {
 
     /// Continues the conversation from another state of the session.
     pub(crate) fn continue_from(&mut self, session: ResumedSession) {
-        self.conversation = Conversation::new(session.messages);
+        self.conversation = Conversation::new(session.messages).with_thinking_models(session.thinking_models);
         lock(&self.writer).set_tip(session.tip);
         self.filler = session.filler;
         self.open_calls = session.open_calls;

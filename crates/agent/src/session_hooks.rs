@@ -51,6 +51,8 @@ pub(crate) struct CallVerdict {
     pub(crate) decision: Option<HookDecision>,
     /// The text for the model, if the call does not run.
     pub(crate) reason: String,
+    /// The name of the hook that decided.
+    pub(crate) hook: String,
     pub(crate) updated_input: Option<Box<RawValue>>,
     /// The reason, if the turn ends after the call.
     pub(crate) stop: Option<(String, HookRun)>,
@@ -352,7 +354,16 @@ impl Agent {
             // The strictest decision counts.
             if decision > verdict.decision {
                 verdict.decision = decision;
-                verdict.reason = reason.unwrap_or_else(|| format!("Hook {} denied this tool", run.name));
+                verdict.reason = reason.unwrap_or_else(|| match decision {
+                    Some(HookDecision::Defer) => {
+                        format!(
+                            "Hook {} deferred this tool, which is possible for a single call only",
+                            run.name
+                        )
+                    }
+                    _ => format!("Hook {} denied this tool", run.name),
+                });
+                verdict.hook.clone_from(&run.name);
             }
             if output.updated_input.is_some() {
                 verdict.updated_input.clone_from(&output.updated_input);

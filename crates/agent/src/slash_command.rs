@@ -313,6 +313,7 @@ impl Agent {
             line: String::new(),
             input,
             sub_agent: None,
+            is_alone: true,
         };
         let scope = CallScope { prompt_id: "", cancel, report: &|_| {}, output: &|_| {} };
         let Ok(input) = &call.input else { return Err("its input is not valid".to_owned()) };

@@ -563,6 +563,7 @@ impl Agent {
     ) -> Self {
         let depth = self.role.as_ref().map_or(0, |role| role.depth) + 1;
         let mut config = self.config.clone();
+        config.plan_model = None;
         if let Some(model) = model.or(definition.model.as_deref()) {
             config.model = full_model_name(model);
         }
@@ -616,6 +617,7 @@ impl Agent {
             main_writer: Arc::clone(&self.main_writer),
             backups: Arc::clone(&self.backups),
             conversation: Conversation::new(Vec::new()),
+            model_outside_plan: None,
             copied_lines: Vec::new(),
             filler: Filler::None,
             open_calls: Vec::new(),

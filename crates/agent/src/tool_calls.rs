@@ -20,7 +20,7 @@ use crate::agent_tool::AgentTool;
 use crate::clock::Clock;
 use crate::cost::ModelUsageTotals;
 use crate::error_text::filler;
-use crate::event::{AgentEvent, Denial};
+use crate::event::{AgentEvent, DeferredCall, Denial};
 use crate::file_history::FileBackups;
 use crate::hook::{HookCall, HookDecision, HookEvent, HookRun};
 use crate::plan_mode::PlanTool;
@@ -32,6 +32,9 @@ use crate::skill_tool::SKILL;
 use crate::slash_command::ChangedLines;
 use crate::sub_agent::{SubAgentReport, SubAgentSource};
 
+/// The tool for answers that match a JSON schema.
+const STRUCTURED_OUTPUT: &str = "StructuredOutput";
+
 /// A tool call of a reply whose input was checked.
 pub(crate) struct PendingCall {
     pub(crate) id: String,
@@ -42,6 +45,8 @@ pub(crate) struct PendingCall {
     pub(crate) input: Result<ToolInput, ToolOutput>,
     /// The sub-agent that the call starts.
     pub(crate) sub_agent: Option<Arc<SubAgentSource>>,
+    /// Whether the reply has no other call.
+    pub(crate) is_alone: bool,
 }
 
 /// The turn that a call belongs to, and where its sub-agents report to.
@@ -74,6 +79,10 @@ pub(crate) struct CallResults {
     pub(crate) reminders: Vec<String>,
     /// Whether a hook ended the turn.
     pub(crate) is_stopped: bool,
+    /// The number of `StructuredOutput` calls that do not match the schema.
+    pub(crate) schema_errors: u64,
+    /// The call that a hook deferred.
+    pub(crate) deferred_call: Option<DeferredCall>,
     /// The input of a successful `StructuredOutput` call.
     pub(crate) structured_output: Option<Box<RawValue>>,
     pub(crate) is_interrupted: bool,
@@ -125,19 +134,22 @@ impl Agent {
         let is_sub_agent = name == self.agent_tool();
         let sub_agent =
             input.as_ref().ok().filter(|_| is_sub_agent).and_then(|input| self.sub_agent_source(&id, input));
-        PendingCall { id, name, line: line.to_owned(), input, sub_agent }
+        PendingCall { id, name, line: line.to_owned(), input, sub_agent, is_alone: false }
     }
 
     /// Runs the calls of a reply in order. Adjacent calls that only read run at the same time. Each result is
     /// written as soon as it is available.
     pub(crate) fn run_calls(
         &mut self,
-        calls: Vec<PendingCall>,
+        mut calls: Vec<PendingCall>,
         prompt_id: &str,
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<CallResults, WriteError> {
         let mut results = CallResults::default();
+        if let [call] = calls.as_mut_slice() {
+            call.is_alone = true;
+        }
         let mut calls = calls.into_iter().peekable();
         while let Some(first) = calls.next() {
             if results.is_interrupted {
@@ -257,6 +269,9 @@ impl Agent {
         let start = Instant::now();
         finished.outcome = match verdict.decision {
             Some(HookDecision::Deny) => CallOutcome::Denied(verdict.reason.clone()),
+            Some(HookDecision::Defer) if self.can_defer(call) => {
+                CallOutcome::Deferred(verdict.hook.clone(), input.raw().to_owned())
+            }
             _ => self.run_call(call, tool, input, &verdict, scope),
         };
         let duration = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
@@ -286,6 +301,12 @@ impl Agent {
         }
         finished.verdict = verdict;
         finished
+    }
+
+    /// Whether a call can be left to the program that started the turn. With other calls beside it, their
+    /// results could not be sent without its own; a person at a screen is asked instead.
+    fn can_defer(&self, call: &PendingCall) -> bool {
+        call.is_alone && self.role.is_none() && !self.config.is_interactive
     }
 
     /// Runs the hooks of a call.
@@ -442,6 +463,27 @@ impl Agent {
         lock(&self.known_tasks).iter().find(|task| task.id == id).cloned()
     }
 
+    /// Writes that a hook deferred a call, which gets no result.
+    fn defer_call(
+        &self,
+        call: &PendingCall,
+        hook: &str,
+        input: Box<RawValue>,
+        results: &mut CallResults,
+    ) -> Result<(), WriteError> {
+        let mut writer = lock(&self.writer);
+        let parent = writer.end_call(&call.id).unwrap_or_else(|| call.line.clone());
+        let attachment = Attachment::HookDeferredTool {
+            source: HookSource { name: hook, tool_use_id: &call.id, event: HookEvent::PreToolUse.name() },
+            tool: &call.name,
+            input: Json::parse(input.get()).unwrap_or(Json::NULL),
+            mode: self.config.permissions.mode().name(),
+        };
+        writer.attachment_below(Some(&parent), attachment, &*self.clock)?;
+        results.deferred_call = Some(DeferredCall { id: call.id.clone(), name: call.name.clone(), input });
+        Ok(())
+    }
+
     fn write_result(
         &self,
         call: &PendingCall,
@@ -462,6 +504,9 @@ impl Agent {
         }
         let is_interrupted = matches!(finished.outcome, CallOutcome::Rejected);
         let output = match finished.outcome {
+            CallOutcome::Deferred(hook, input) => {
+                return self.defer_call(call, &hook, input, results);
+            }
             CallOutcome::Output(output) => output,
             CallOutcome::SubAgent(ended) => {
                 let (output, totals) = *ended;
@@ -565,6 +610,9 @@ impl Agent {
             is_interrupted,
         });
         results.messages += 1;
+        if call.name == STRUCTURED_OUTPUT && !output.ends_turn {
+            results.schema_errors += 1;
+        }
         if let Some(record) = &output.record {
             let changed = ChangedLines::of(record);
             results.changed_lines.added += changed.added;
@@ -637,6 +685,8 @@ pub(crate) enum CallOutcome {
     Refused(Refusal),
     /// It was not permitted, for this reason.
     Denied(String),
+    /// The hook of this name deferred it; its input.
+    Deferred(String, Box<RawValue>),
     /// A rule refuses the file, which counts as invalid input.
     Invalid(String),
     /// The answer to a question ends the turn.

@@ -29,6 +29,9 @@ use crate::session_writer::WriteError;
 use crate::tool_calls::{CallResults, PendingCall};
 use crate::turn_input::QueuedPrompt;
 
+/// The number of answers that do not match the JSON schema after which a turn ends, as in Claude Code.
+const MAX_SCHEMA_ERRORS: u64 = 5;
+
 /// The beginning of a turn.
 #[derive(Clone, Copy)]
 pub(crate) enum TurnPrompt<'a> {
@@ -137,6 +140,7 @@ impl Agent {
             usage: usage_json(&state.usage),
             totals: self.totals.clone(),
             denials: state.denials,
+            deferred_call: state.deferred_call,
             origin: prompt.origin().map(str::to_owned),
             context: ContextUsage {
                 model: self.config.model.clone(),
@@ -198,6 +202,9 @@ impl Agent {
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnStep, WriteError> {
         self.collect_background_agents(events);
+        if state.command_scope.is_none() {
+            self.use_model_of_mode();
+        }
         let (reply, blocks) = match self.request_reply(state, cancel, events) {
             Ok(received) => received,
             Err(ApiError::Cancelled) => return self.interrupt_reply(state, events).map(TurnStep::End),
@@ -270,6 +277,12 @@ impl Agent {
             let interruption = if results.is_refused { Interruption::Refusal } else { Interruption::Tools };
             return self.interrupt(interruption, state, events).map(TurnStep::End);
         }
+        if results.deferred_call.is_some() {
+            state.text.clear();
+            state.stop_reason = Some("tool_deferred".to_owned());
+            state.deferred_call = results.deferred_call;
+            return Ok(TurnStep::End(TurnEnd::Deferred));
+        }
         if results.is_stopped {
             state.text.clear();
             return Ok(TurnStep::End(TurnEnd::StoppedByHook { after_tool: true }));
@@ -290,6 +303,10 @@ impl Agent {
             state.text = compact_json(&output);
             state.structured_output = Some(output);
             return Ok(TurnStep::End(TurnEnd::Completed));
+        }
+        state.schema_errors += results.schema_errors;
+        if state.schema_errors >= MAX_SCHEMA_ERRORS {
+            return Ok(TurnStep::End(TurnEnd::MaxSchemaErrors(state.schema_errors)));
         }
         state.replies += 1;
         if let Some(limit) = self.config.max_turns.filter(|limit| state.replies > *limit) {

@@ -51,13 +51,14 @@ pub fn model_info(model: &str) -> ModelInfo {
     info
 }
 
-/// Returns the name of a model as the API knows it, for the short names that people type.
+/// Returns the name of a model as the API knows it, for the short names that people type: those of Claude Code
+/// 2.1.328.
 pub fn full_model_name(name: &str) -> String {
     let name = name.strip_suffix("[1m]").unwrap_or(name);
     match name {
-        "opus" | "default" | "best" => "claude-opus-4-8",
-        "sonnet" => "claude-sonnet-4-6",
-        "haiku" => "claude-haiku-4-5-20251001",
+        "opus" | "default" | "best" => "claude-opus-5-5",
+        "sonnet" | "opusplan" => "claude-sonnet-5-5",
+        "haiku" => "claude-haiku-5-5",
         other => other,
     }
     .to_owned()
@@ -77,7 +78,14 @@ mod tests {
 
     #[test]
     fn short_names_become_full_names() {
-        assert_eq!(full_model_name("sonnet"), "claude-sonnet-4-6");
+        for (name, full) in
+            [("opus", "claude-opus-5-5"), ("sonnet", "claude-sonnet-5-5"), ("haiku", "claude-haiku-5-5")]
+        {
+            assert_eq!(full_model_name(name), full);
+            assert!(model_info(full).has_adaptive_thinking);
+        }
+        // Outside of plan mode.
+        assert_eq!(full_model_name("opusplan"), "claude-sonnet-5-5");
         assert_eq!(full_model_name("claude-x-1"), "claude-x-1");
     }
 }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use threadline_cancel::CancelToken;
+use threadline_tools::Tool as _;
 use tokio::runtime::Builder;
 
 use crate::config::{McpHttpKind, McpServerConfig, McpTransport};
@@ -179,6 +181,24 @@ impl McpServers {
     #[must_use]
     pub fn tool(&self, full_name: &str) -> Option<&McpToolInfo> {
         self.tool_infos().find(|tool| tool.full_name == full_name)
+    }
+
+    /// Calls a tool by its full name, and returns the text of its result.
+    ///
+    /// # Errors
+    ///
+    /// The reason if there is no such tool, or if it failed.
+    pub fn call_tool(
+        &self,
+        full_name: &str,
+        input: &RawValue,
+        cancel: &CancelToken,
+    ) -> Result<String, String> {
+        let tool = self.tools().find(|tool| tool.name() == full_name);
+        let result = tool.ok_or_else(|| format!("there is no tool {full_name}"))?.call(input, cancel)?;
+        let texts = result.content.iter().filter_map(|block| Some(block.as_text()?.text.as_str()));
+        let text = texts.collect::<Vec<_>>().join("\n");
+        if result.is_error == Some(true) { Err(text) } else { Ok(text) }
     }
 
     /// Returns the prompts of all connected servers.

@@ -100,7 +100,7 @@ impl McpTool {
         Self { info, session }
     }
 
-    fn call(&self, input: &RawValue, cancel: &CancelToken) -> Result<CallToolResult, String> {
+    pub(crate) fn call(&self, input: &RawValue, cancel: &CancelToken) -> Result<CallToolResult, String> {
         let arguments: JsonObject = serde_json::from_str(input.get())
             .map_err(|error| format!("The input is not an object: {error}"))?;
         let params = CallToolRequestParams::new(self.info.tool.clone()).with_arguments(arguments);

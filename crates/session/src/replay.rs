@@ -104,6 +104,17 @@ impl Session {
         request::messages(self, path, VersionRules::of(version))
     }
 
+    /// Like [`replay_path`](Self::replay_path), with the thinking of all models. A request contains only that of
+    /// its own model.
+    pub fn replay_path_with_thinking(
+        &self,
+        path: &[EntryIndex],
+        version: ClientVersion,
+    ) -> Vec<ReplayMessage<'_>> {
+        let rules = VersionRules::of(version).without(ReplayRule::DropForeignThinking);
+        request::messages(self, path, rules)
+    }
+
     /// Returns the last reply that names its model. A resume continues with that model.
     pub fn last_model_line(&self) -> Option<EntryIndex> {
         request::last_model_line(self).map(|(line, _)| line)

@@ -127,6 +127,11 @@ impl ToolSet {
         self.sort();
     }
 
+    /// Removes a tool.
+    pub fn remove(&mut self, name: &str) {
+        self.tools.retain(|tool| tool.name() != name);
+    }
+
     /// Returns the enabled tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&dyn Tool> {

@@ -68,6 +68,9 @@ pub trait ScreenHost: Send + Sync {
     /// Shows the whole session in a pager, with thinking and results in full.
     fn show_session(&self, log: &Path);
 
+    /// Returns the model in plan mode for a name that means two models.
+    fn plan_model(&self, name: &str) -> Option<String>;
+
     /// Returns the full name of a model.
     fn model_name(&self, name: &str) -> String;
 

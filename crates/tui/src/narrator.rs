@@ -341,6 +341,9 @@ impl Narrator {
         self.is_replying = false;
         let problem = match &summary.end {
             TurnEnd::MaxTurns(limit) => Some(format!("Stopped after {limit} replies (--max-turns).")),
+            TurnEnd::MaxSchemaErrors(count) => {
+                Some(format!("Stopped: {count} answers do not match the schema."))
+            }
             TurnEnd::MaxBudget(budget) => Some(format!("Stopped: the budget of ${budget} is used up.")),
             TurnEnd::Failed(error) => Some(format!("✗ {error}")),
             TurnEnd::StoppedByHook { .. } => Some("Stopped by a hook.".to_owned()),

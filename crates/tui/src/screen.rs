@@ -357,9 +357,12 @@ impl Screen {
             Effect::AddRule(rule) => self.add_rule(&rule),
             Effect::RemoveRule(rule) => self.remove_rule(&rule),
             Effect::SetModel(name) => {
-                let name = self.host.model_name(&name);
-                self.model.note(TextLabel::Dim, &format!("The model is {name} from the next request on."));
-                self.worker.send(WorkerCommand::SetModel(name));
+                let (model, plan_model) = (self.host.model_name(&name), self.host.plan_model(&name));
+                let in_plan_mode =
+                    plan_model.as_ref().map(|plan| format!(", in plan mode {plan},")).unwrap_or_default();
+                let note = format!("The model is {model}{in_plan_mode} from the next request on.");
+                self.model.note(TextLabel::Dim, &note);
+                self.worker.send(WorkerCommand::SetModel { model, plan_model });
             }
             Effect::Rename(title) => self.worker.send(WorkerCommand::Rename(title)),
             Effect::Export(file) => match self.host.export(&self.model.facts.log, file.as_deref()) {

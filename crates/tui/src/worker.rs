@@ -36,7 +36,10 @@ pub(crate) enum WorkerCommand {
     Queued(Vec<QueuedPrompt>, CancelToken),
     /// A shell command that the person typed.
     Shell(String, CancelToken),
-    SetModel(String),
+    SetModel {
+        model: String,
+        plan_model: Option<String>,
+    },
     Rename(String),
     ListRewindPoints,
     Rewind {
@@ -239,9 +242,9 @@ impl<'a> AgentThread<'a> {
                 self.narrator.send(AgentMessage::Opened(self.facts()));
             }
             WorkerCommand::Shell(command, cancel) => self.shell(&command, &cancel),
-            WorkerCommand::SetModel(model) => {
+            WorkerCommand::SetModel { model, plan_model } => {
                 let (requested, uuid) = (model.clone(), agent.new_uuid());
-                agent.set_model(ModelChange { requested, model, uuid });
+                agent.set_model(ModelChange { requested, model, plan_model, uuid });
                 self.narrator.send(AgentMessage::Opened(self.facts()));
             }
             WorkerCommand::Rename(title) => match agent.rename(&title) {

@@ -10,6 +10,8 @@ pub(crate) enum HookDecision {
     Allow,
     /// A person must be asked.
     Ask,
+    /// The call does not run now, and the turn ends: the program that started it decides.
+    Defer,
     /// The call may not run.
     Deny,
 }
@@ -120,6 +122,7 @@ impl HookOutput {
             output.decision = match specific.permission_decision.as_deref() {
                 Some("allow") => Some(HookDecision::Allow),
                 Some("ask") => Some(HookDecision::Ask),
+                Some("defer") => Some(HookDecision::Defer),
                 Some("deny") => Some(HookDecision::Deny),
                 _ => output.decision,
             };

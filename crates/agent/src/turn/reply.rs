@@ -27,25 +27,14 @@ pub(super) struct PreparedBlock {
 }
 
 impl Agent {
-    /// Moves the conversation into the request, with the memory files before it. They are not part of the
+    /// Copies the conversation into the request, with the memory files before it. They are not part of the
     /// log, and sent anew with each request.
     pub(crate) fn fill_request(&mut self) {
-        self.request.messages = std::mem::take(&mut self.conversation.messages);
+        self.request.messages = self.conversation.messages_for(&self.request.model);
         if let (Some(first), Some(memory)) = (self.request.messages.first_mut(), &self.memory)
             && first.role == Role::User
         {
             first.content.insert(0, memory.clone());
-        }
-    }
-
-    /// Moves the conversation back from the request.
-    pub(crate) fn empty_request(&mut self) {
-        self.conversation.messages = std::mem::take(&mut self.request.messages);
-        if let Some(first) = self.conversation.messages.first_mut()
-            && self.memory.is_some()
-            && first.role == Role::User
-        {
-            first.content.remove(0);
         }
     }
 
@@ -103,7 +92,7 @@ impl Agent {
             }
             _ => {}
         });
-        self.empty_request();
+        self.request.messages.clear();
         let reply = result?;
         state.api_duration += request_start.elapsed();
         if !reply.is_streamed {
@@ -123,7 +112,7 @@ impl Agent {
         let Some(model) = self.config.fallback_model.take() else { return false };
         self.request.model.clone_from(&model);
         self.config.model = model;
-        self.conversation.remove_thinking();
+        self.config.plan_model = None;
         true
     }
 
@@ -187,7 +176,8 @@ impl Agent {
             messages.push((prepared.uuid.clone(), message));
         }
         lock(&self.writer).assistant(&messages, reply.request_id.as_deref(), &*self.clock)?;
-        let sent = blocks.iter().map(|block| without_plan(block.block.clone())).collect();
+        let sent: Vec<RawObject> = blocks.iter().map(|block| without_plan(block.block.clone())).collect();
+        self.conversation.note_thinking(&sent, &self.request.model);
         self.conversation.push(Role::Assistant, sent);
         self.reply_lines = blocks.iter().map(|block| block.uuid.clone()).collect();
         if !reply.is_truncated {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 use threadline_api::Usage;
 
+use crate::event::DeferredCall;
 use crate::slash_command::CommandScope;
 
 /// The values of a turn in progress.
@@ -22,7 +23,10 @@ pub(super) struct TurnState {
     pub(super) text: String,
     pub(super) stop_reason: Option<String>,
     pub(super) structured_output: Option<Box<RawValue>>,
+    /// The number of answers that do not match the schema.
+    pub(super) schema_errors: u64,
     pub(super) denials: Vec<crate::event::Denial>,
+    pub(super) deferred_call: Option<DeferredCall>,
     /// Whether the model was asked to continue after it reached the output limit.
     pub(super) has_continued: bool,
     /// Whether the model was asked for visible output.
@@ -62,7 +66,9 @@ impl TurnState {
             text: String::new(),
             stop_reason: None,
             structured_output: None,
+            schema_errors: 0,
             denials: Vec::new(),
+            deferred_call: None,
             has_continued: false,
             has_asked_for_output: false,
             has_asked_for_structure: false,

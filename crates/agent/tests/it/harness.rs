@@ -67,6 +67,7 @@ impl Stage {
             is_persistent: true,
             has_file_history: true,
             model: "claude-sonnet-4-5".to_owned(),
+            plan_model: None,
             fallback_model: None,
             small_model: None,
             betas: Vec::new(),

@@ -210,3 +210,44 @@ fn clear_ends_a_session_and_starts_another_for_the_hooks() {
     let sent = api.requests()[1].body["messages"].to_string();
     assert!(sent.contains("context of clear") && !sent.contains("First"), "{sent}");
 }
+
+const DEFER: &str =
+    r#"echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer"}}'"#;
+
+#[test]
+fn a_call_that_a_hook_defers_does_not_run_and_ends_the_turn() {
+    let stage = Stage::new();
+    let call = ScriptedReply::call("Bash", json!({"command": "touch ran"}));
+    let (summary, api) = run(&stage, &[("PreToolUse:Bash", DEFER)], vec![call, ScriptedReply::text("Never")]);
+    assert_eq!((&summary.end, api.requests().len()), (&TurnEnd::Deferred, 1));
+    assert!(!summary.end.is_error());
+    assert_eq!((summary.stop_reason.as_deref(), summary.text.as_str()), (Some("tool_deferred"), ""));
+    let deferred = summary.deferred_call.unwrap();
+    assert_eq!((deferred.name.as_str(), deferred.input.get()), ("Bash", r#"{"command":"touch ran"}"#));
+    assert!(!stage.work().join("ran").exists());
+    assert!(chain(&stage).contains(&"hook_deferred_tool < tool_use".to_owned()), "{:?}", chain(&stage));
+    // The session can be continued.
+    let (summary, _) = stage.run("Next", vec![ScriptedReply::text("Fine.")]);
+    assert_eq!(summary.end, TurnEnd::Completed);
+}
+
+#[test]
+fn a_call_beside_others_that_a_hook_defers_does_not_run() {
+    let stage = Stage::new();
+    let bash = |command: &str| json!({"type": "tool_use", "name": "Bash", "input": {"command": command}});
+    let calls = ScriptedReply::blocks(vec![bash("touch one"), bash("touch two")]);
+    let (summary, _) = run(&stage, &[("PreToolUse:Bash", DEFER)], vec![calls, ScriptedReply::text("Fine.")]);
+    assert_eq!((summary.end, summary.denials.len()), (TurnEnd::Completed, 2));
+    assert!(!stage.work().join("one").exists() && !stage.work().join("two").exists());
+}
+
+#[test]
+fn a_refusal_is_stricter_than_a_deferral() {
+    let stage = Stage::new();
+    let deny = r#"echo '{"hookSpecificOutput":{"permissionDecision":"deny"}}'"#;
+    let call = ScriptedReply::call("Bash", json!({"command": "touch ran"}));
+    let hooks = [("PreToolUse:Bash", DEFER), ("PreToolUse", deny)];
+    let (summary, _) = run(&stage, &hooks, vec![call, ScriptedReply::text("Fine.")]);
+    assert_eq!(summary.end, TurnEnd::Completed);
+    assert!(!stage.work().join("ran").exists());
+}

@@ -151,7 +151,7 @@ fn another_model_gets_no_thinking_of_the_first() {
     let mut agent = interactive(&stage, &api);
     run(&mut agent, "first");
     let (requested, uuid) = ("opus".to_owned(), agent.new_uuid());
-    agent.set_model(ModelChange { requested, model: "claude-opus-4-8".to_owned(), uuid });
+    agent.set_model(ModelChange { requested, model: "claude-opus-4-8".to_owned(), plan_model: None, uuid });
     run(&mut agent, "second");
     let requests = api.requests();
     assert_eq!(requests[1].body["model"], "claude-opus-4-8");

@@ -365,6 +365,7 @@ fn another_model_is_used_from_the_next_prompt_on_and_the_session_contains_the_ch
     let change = ModelChange {
         requested: "haiku".to_owned(),
         model: "claude-haiku-4-5-20251001".to_owned(),
+        plan_model: None,
         uuid: "33333333-2222-4333-8444-555555555555".to_owned(),
     };
     agent.set_model(change.clone());
@@ -408,4 +409,93 @@ fn rules_that_are_added_during_a_command_stay() {
         }
     });
     assert_eq!((during, rules()), (1, 1));
+}
+
+#[test]
+fn a_model_that_gives_five_wrong_answers_for_a_schema_is_stopped() {
+    let stage = Stage::new();
+    let wrong = ScriptedReply::call("StructuredOutput", json!({"answer": "x"}));
+    let mut replies = vec![wrong; 6];
+    replies.push(ScriptedReply::text("Done."));
+    let api = ScriptedApi::start(replies);
+    let mut config = stage.config(stage.start());
+    config.json_schema =
+        Some(r#"{"type": "object", "properties": {"answer": {"type": "integer"}}}"#.to_owned());
+    let summary = stage.run_with("Answer", &api, config, &CancelToken::new());
+    assert_eq!(summary.end, TurnEnd::MaxSchemaErrors(5));
+    assert!(summary.end.is_error());
+    assert_eq!(api.requests().len(), 5);
+    // The session can be continued.
+    let (summary, _) = stage.run("Next", vec![ScriptedReply::text("Fine.")]);
+    assert_eq!(summary.end, TurnEnd::Completed);
+}
+
+/// A reply with a thought and a text.
+fn thought(text: &str) -> ScriptedReply {
+    ScriptedReply::blocks(vec![ScriptedReply::thinking(text), json!({"type": "text", "text": text})])
+}
+
+/// The thoughts of a request.
+fn thoughts(api: &ScriptedApi, request: usize) -> Vec<String> {
+    let body = &api.requests()[request].body;
+    let blocks = body["messages"].as_array().unwrap().iter().flat_map(|m| m["content"].as_array().unwrap());
+    blocks.filter_map(|block| Some(block["thinking"].as_str()?.to_owned())).collect()
+}
+
+#[test]
+fn a_resumed_model_gets_its_own_thinking_only() {
+    let stage = Stage::new();
+    let run = |model: &str, text: &str| {
+        let api = ScriptedApi::start(vec![thought(text)]);
+        let mut config = stage.config(stage.start());
+        config.model = model.to_owned();
+        stage.run_with("Go", &api, config, &CancelToken::new());
+        thoughts(&api, 0)
+    };
+    assert_eq!(run("claude-sonnet-4-5", "A"), [""; 0]);
+    assert_eq!(run("claude-opus-4-8", "B"), [""; 0]);
+    assert_eq!(run("claude-sonnet-4-5", "C"), ["A"]);
+    assert_eq!(run("claude-opus-4-8[1m]", "D"), ["B"]);
+}
+
+#[test]
+fn a_model_that_is_used_again_gets_its_thinking_back() {
+    let stage = Stage::new();
+    let api = ScriptedApi::start(vec![thought("A"), thought("B"), thought("C"), thought("D")]);
+    let mut agent = stage.agent(&api, stage.config(stage.start())).unwrap();
+    let mut go = |model: Option<&str>| {
+        if let Some(model) = model {
+            let uuid = agent.new_uuid();
+            agent.set_model(ModelChange {
+                requested: model.to_owned(),
+                model: model.to_owned(),
+                plan_model: None,
+                uuid,
+            });
+        }
+        agent.run(&to_raw_value("Go").unwrap(), &CancelToken::new(), &mut |_| {});
+    };
+    go(None);
+    go(Some("claude-opus-4-8"));
+    go(None);
+    go(Some("claude-sonnet-4-5"));
+    let sent: Vec<Vec<String>> = (0..4).map(|request| thoughts(&api, request)).collect();
+    assert_eq!(sent, [vec![], vec![], vec!["B".to_owned()], vec!["A".to_owned()]]);
+}
+
+#[test]
+fn plan_mode_has_a_model_of_its_own() {
+    let stage = Stage::new();
+    let api = ScriptedApi::start(vec![thought("A"), thought("B"), thought("C")]);
+    let mut config = stage.config(stage.start());
+    config.plan_model = Some("claude-opus-5-5".to_owned());
+    let permissions = config.permissions.clone();
+    let mut agent = stage.agent(&api, config).unwrap();
+    for mode in [PermissionMode::Plan, PermissionMode::Default, PermissionMode::Plan] {
+        permissions.set_mode(mode);
+        agent.run(&to_raw_value("Go").unwrap(), &CancelToken::new(), &mut |_| {});
+    }
+    let models: Vec<Value> = api.requests().iter().map(|request| request.body["model"].clone()).collect();
+    assert_eq!(models, ["claude-opus-5-5", "claude-sonnet-4-5", "claude-opus-5-5"]);
+    assert_eq!(thoughts(&api, 2), ["A"]);
 }

@@ -155,7 +155,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "SCHEMA", help_heading = "Input and output")]
     pub(crate) json_schema: Option<String>,
 
-    /// The model: a name such as claude-sonnet-4-5, or opus, sonnet, haiku
+    /// The model: a name such as claude-sonnet-5-5, or opus, sonnet, haiku, opusplan (opus in plan mode)
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
     pub(crate) model: Option<String>,
 
@@ -187,7 +187,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "USD", help_heading = "Limits")]
     pub(crate) max_budget_usd: Option<f64>,
 
-    /// What tools may do without asking: default, acceptEdits, plan, bypassPermissions or dontAsk
+    /// What tools may do without asking: default, acceptEdits, plan, bypassPermissions or dontAsk (auto: default)
     #[arg(long, value_name = "MODE", help_heading = "Tools")]
     pub(crate) permission_mode: Option<String>,
 
@@ -195,7 +195,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, hide = true)]
     pub(crate) dangerously_skip_permissions: bool,
 
-    /// Where to send permission requests: `stdio` (stream-json)
+    /// Where to send permission requests: `stdio` (stream-json), or a tool such as mcp__server__tool
     #[arg(long, value_name = "TOOL", help_heading = "Tools")]
     pub(crate) permission_prompt_tool: Option<String>,
 
@@ -291,6 +291,9 @@ pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, C
     }
 }
 
+/// The value of `--permission-prompt-tool` for the program at the other end of the standard streams.
+const STDIO: &str = "stdio";
+
 /// Runs the prompts. Returns whether the last one failed.
 fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailure>, CommandError> {
     let cancel = CancelToken::new();
@@ -312,7 +315,7 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
     let mut program = None;
     if let Prompts::Stream(stream) = &prompts {
         stream.start(&agent.session_id(), &agent.log());
-        if args.permission_prompt_tool.is_some() {
+        if args.permission_prompt_tool.as_deref() == Some(STDIO) {
             agent.set_prompt(stream.prompt());
         }
         program = Some(stream.program());
@@ -322,6 +325,12 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
         stream.set_servers(servers.clone());
     }
     agent.add_servers(servers);
+    if let Some(tool) = args.permission_prompt_tool.as_deref().filter(|tool| *tool != STDIO)
+        && let Err(reason) = agent.set_prompt_tool(tool)
+    {
+        agent.finish(&mut |_| {}).map_err(|error| CommandError::new(error.to_string()))?;
+        return Ok(Err(ChatFailure::new(format!("Error: {reason}"))));
+    }
     let mut printer = output::Printer::new(cx.ui.shared_output(), args, &agent, setup.api_key_source);
     let mut is_error = false;
     while let Some(prompt) = prompts.next()? {

@@ -173,6 +173,104 @@ while read -r line; do
 done
 "#;
 
+/// A server whose only tool `ask` allows calls that mention `yes`.
+#[cfg(unix)]
+const PROMPT_SERVER: &str = r#"#!/bin/sh
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/^.*"id":\([0-9]*\).*$/\1/p')
+  case "$line" in
+    *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"tools/list"'*) r='{"tools":[{"name":"ask","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*yes*'"tool_name":"Bash"'*) r='{"content":[{"type":"text","text":"{\"behavior\":\"allow\",\"updatedInput\":{\"command\":\"touch changed\"}}"}]}' ;;
+    *'"tools/call"'*) r='{"content":[{"type":"text","text":"{\"behavior\":\"deny\",\"message\":\"not now\"}"}]}' ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$r"
+done
+"#;
+
+#[cfg(unix)]
+#[test]
+fn a_tool_of_a_server_answers_questions_about_calls() {
+    let folders = ChatFolders::new();
+    write(&folders.work().join("server"), PROMPT_SERVER);
+    let server = json!({"command": "/bin/sh", "args": [folders.work().join("server")]});
+    let servers = json!({"mcpServers": {"desk": server}}).to_string();
+    let touch = |file: &str| ScriptedReply::call("Bash", json!({"command": format!("touch {file}")}));
+    let api = ScriptedApi::start(vec![touch("yes"), touch("no"), ScriptedReply::text("ok")]);
+    let run = |api: &ScriptedApi, tool: &str| {
+        let args = ["hi", "--mcp-config", &servers, "--permission-prompt-tool", tool];
+        folders.chat(api, &args).output().unwrap()
+    };
+    let done = run(&api, "mcp__desk__ask");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let exists = |file: &str| folders.work().join(file).exists();
+    assert_eq!((exists("changed"), exists("yes"), exists("no")), (true, false, false));
+    let requests = api.requests();
+    assert!(requests[2].body["messages"][4].to_string().contains("not now"));
+    // The model cannot answer for itself.
+    assert!(!requests[0].body["tools"].to_string().contains("mcp__desk__ask"));
+    let api = ScriptedApi::start(vec![ScriptedReply::text("ok")]);
+    for tool in ["mcp__desk__other", "Bash"] {
+        let done = run(&api, tool);
+        let message = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(1), "{message}");
+        assert!(message.contains(tool) && message.contains("mcp__desk__ask"), "{message}");
+    }
+    assert!(api.requests().is_empty());
+}
+
+/// The model, and the exit code, of a chat with these flags.
+fn model_of(args: &[&str], environment: &[(&str, &str)]) -> (String, Option<i32>) {
+    let api = ScriptedApi::start(vec![ScriptedReply::text("ok")]);
+    let args: Vec<&str> = ["hi"].iter().chain(args).copied().collect();
+    let done = ChatFolders::new().chat(&api, &args).envs(environment.iter().copied()).output().unwrap();
+    let model = api.requests().first().map(|request| request.body["model"].as_str().unwrap().to_owned());
+    (model.unwrap_or_default(), done.status.code())
+}
+
+#[test]
+fn names_of_families_are_their_newest_models() {
+    for (args, model) in [
+        (&[][..], "claude-opus-5-5"),
+        (&["--model", "opus"], "claude-opus-5-5"),
+        (&["--model", "sonnet"], "claude-sonnet-5-5"),
+        (&["--model", "haiku"], "claude-haiku-5-5"),
+        (&["--model", "opusplan"], "claude-sonnet-5-5"),
+        (&["--model", "opusplan", "--permission-mode", "plan"], "claude-opus-5-5"),
+    ] {
+        assert_eq!(model_of(args, &[]), (model.to_owned(), Some(0)), "{args:?}");
+    }
+    let own = [("ANTHROPIC_DEFAULT_OPUS_MODEL", "my-opus"), ("ANTHROPIC_MODEL", "opusplan")];
+    assert_eq!(model_of(&["--permission-mode", "plan"], &own).0, "my-opus");
+}
+
+#[test]
+fn the_mode_auto_is_the_default_one() {
+    let folders = ChatFolders::new();
+    let touch = ScriptedReply::call("Bash", json!({"command": "touch ran"}));
+    let api = ScriptedApi::start(vec![touch, ScriptedReply::text("ok")]);
+    let args = ["hi", "--permission-mode", "auto", "--output-format", "stream-json"];
+    let done = folders.chat(&api, &args).output().unwrap();
+    let output = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success() && output.contains(r#""permissionMode":"default""#), "{output}");
+    assert!(!folders.work().join("ran").exists());
+}
+
+#[test]
+fn wrong_answers_for_a_schema_are_an_error_of_the_result() {
+    let folders = ChatFolders::new();
+    let wrong = ScriptedReply::call("StructuredOutput", json!({"answer": "x"}));
+    let api = ScriptedApi::start(vec![wrong; 6]);
+    let schema = r#"{"type": "object", "properties": {"answer": {"type": "integer"}}}"#;
+    let args = ["hi", "--json-schema", schema, "--output-format", "json"];
+    let done = folders.chat(&api, &args).output().unwrap();
+    let result: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((done.status.code(), result["is_error"].as_bool()), (Some(1), Some(true)));
+    assert_eq!(result["subtype"], "error_max_structured_output_retries");
+    assert_eq!(result["errors"][0], "Failed to provide valid structured output after 5 attempts");
+}
+
 #[cfg(unix)]
 #[test]
 fn servers_of_a_project_start_only_if_the_folder_is_trusted_and_they_are_enabled() {

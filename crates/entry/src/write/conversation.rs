@@ -371,6 +371,17 @@ pub enum Attachment<'a> {
         /// The event of the hook.
         event: &'a str,
     },
+    /// A hook deferred a call, which has no result.
+    HookDeferredTool {
+        /// The hook.
+        source: HookSource<'a>,
+        /// The tool.
+        tool: &'a str,
+        /// The input of the call.
+        input: Json<'a>,
+        /// The permission mode.
+        mode: &'a str,
+    },
     /// The structured output of a turn.
     StructuredOutput {
         /// The output.
@@ -522,6 +533,13 @@ impl Attachment<'_> {
                     .string("toolUseID", tool_use_id)
                     .string("hookEvent", event)
             }
+            Self::HookDeferredTool { source, tool, input, mode } => start("hook_deferred_tool")
+                .string("toolUseID", source.tool_use_id)
+                .string("toolName", tool)
+                .json("toolInput", input)
+                .string("hookName", source.name)
+                .string("hookEvent", source.event)
+                .string("permissionMode", mode),
             Self::StructuredOutput { data, tool_use_id } => {
                 start("structured_output").json("data", data).string("toolUseID", tool_use_id)
             }

@@ -126,6 +126,11 @@ impl VersionRules {
         Self(RULES.iter().filter(follows).fold(0, |bits, span| bits | 1 << span.rule as u8))
     }
 
+    /// Returns the rules without one of them.
+    pub(super) fn without(self, rule: ReplayRule) -> Self {
+        Self(self.0 & !(1 << rule as u8))
+    }
+
     pub(super) fn has(self, rule: ReplayRule) -> bool {
         self.0 & 1 << rule as u8 != 0
     }

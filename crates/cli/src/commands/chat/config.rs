@@ -40,7 +40,7 @@ pub(super) struct ChatSetup {
 }
 
 /// The model that is used if none is named.
-const DEFAULT_MODEL: &str = "claude-opus-4-8[1m]";
+const DEFAULT_MODEL: &str = "opus";
 /// The value of `entrypoint` in session lines.
 const ENTRYPOINT: &str = "threadline";
 
@@ -79,8 +79,10 @@ impl ChatSetup {
             Ok(start) => start,
             Err(failure) => return Ok(Err(failure)),
         };
-        let default_model = default_model(&settings);
-        let model = args.model.as_deref().map_or_else(|| default_model.clone(), with_suffix);
+        let default_name = default_model(&settings);
+        let default_model = with_suffix(&default_name);
+        let chosen = args.model.as_ref().unwrap_or(&default_name);
+        let (model, plan_model) = (with_suffix(chosen), plan_model(chosen));
         let environment = child_environment(&settings);
         let mcp = match McpSetup::read(cx, args, &settings, &paths)? {
             Ok(mcp) => mcp,
@@ -92,6 +94,7 @@ impl ChatSetup {
             is_persistent: !args.no_session_persistence && !cx.is_demo,
             has_file_history: env::get(env::CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING).is_some(),
             model,
+            plan_model,
             fallback_model: args.fallback_model.as_deref().map(model_name),
             small_model: env::get(env::ANTHROPIC_SMALL_FAST_MODEL)
                 .or_else(|| env::get(env::ANTHROPIC_DEFAULT_HAIKU_MODEL)),
@@ -158,6 +161,7 @@ impl ChatSetup {
             agents: agents.map(|agent| (agent.name.clone(), agent.description.clone())).collect(),
             default_model: self.default_model.clone(),
             model_name: with_suffix,
+            plan_model,
             may_bypass: self.agent.permissions.mode() == PermissionMode::BypassPermissions,
             api_key_source: self.api_key_source,
             app: App::new(cx.app.config().clone()),
@@ -182,15 +186,15 @@ pub(in crate::commands) fn client_and_model(
     let settings = super::settings::load(cx, &SettingsInput::default(), &paths.claude_home, &paths.cwd);
     let settings = settings.map_err(failed)?;
     let (client, _) = client(cx, false, &settings)?.map_err(failed)?;
-    let model = model.map_or_else(|| default_model(&settings), with_suffix);
+    let model = model.map_or_else(|| with_suffix(&default_model(&settings)), with_suffix);
     let model = model.strip_suffix("[1m]").map_or_else(|| model.clone(), str::to_owned);
     Ok((client, model))
 }
 
-/// Returns the model of the environment, of the settings, or the default.
+/// Returns the name of the model of the environment, of the settings, or the default.
 fn default_model(settings: &SettingsStack) -> String {
     let model = env::get(env::ANTHROPIC_MODEL).or_else(|| settings.model().map(str::to_owned));
-    model.map_or_else(|| DEFAULT_MODEL.to_owned(), |name| with_suffix(&name))
+    model.unwrap_or_else(|| DEFAULT_MODEL.to_owned())
 }
 
 fn profile(version: &str) -> Result<&'static Profile, CommandError> {
@@ -219,11 +223,17 @@ pub(super) fn with_suffix(name: &str) -> String {
     format!("{}{suffix}", model_name(name))
 }
 
+/// Returns the model in plan mode for a name that means two models.
+pub(super) fn plan_model(name: &str) -> Option<String> {
+    let rest = name.strip_prefix("opusplan")?;
+    ["", "[1m]"].contains(&rest).then(|| with_suffix(&format!("opus{rest}")))
+}
+
 /// Returns the full name of a model. A variable can set the model of a family.
 fn model_name(name: &str) -> String {
     let variable = match name.trim_end_matches("[1m]") {
         "opus" => env::ANTHROPIC_DEFAULT_OPUS_MODEL,
-        "sonnet" => env::ANTHROPIC_DEFAULT_SONNET_MODEL,
+        "sonnet" | "opusplan" => env::ANTHROPIC_DEFAULT_SONNET_MODEL,
         "haiku" => env::ANTHROPIC_DEFAULT_HAIKU_MODEL,
         _ => return full_model_name(name),
     };

@@ -448,6 +448,7 @@ impl Printer {
                 | TurnEnd::Refused
                 | TurnEnd::NotSent
                 | TurnEnd::StoppedByHook { .. }
+                | TurnEnd::Deferred
         );
         let mut line = RawObject::new().with("type", "result").with("subtype", subtype(&summary.end));
         if has_answer {
@@ -490,6 +491,10 @@ impl Printer {
             })
             .collect();
         line.set("permission_denials", denials);
+        if let Some(call) = &summary.deferred_call {
+            let deferred = RawObject::new().with("id", &call.id).with("name", &call.name);
+            line.set("deferred_tool_use", deferred.with("input", &call.input));
+        }
         if let Some(output) = &summary.structured_output {
             line.set("structured_output", output);
         }
@@ -580,10 +585,12 @@ fn subtype(end: &TurnEnd) -> &'static str {
         | TurnEnd::ApiError { .. }
         | TurnEnd::Refused
         | TurnEnd::NotSent
-        | TurnEnd::StoppedByHook { .. } => "success",
+        | TurnEnd::StoppedByHook { .. }
+        | TurnEnd::Deferred => "success",
         TurnEnd::Interrupted { .. } | TurnEnd::TakenBack | TurnEnd::Failed(_) => "error_during_execution",
         TurnEnd::MaxTurns(_) => "error_max_turns",
         TurnEnd::MaxBudget(_) => "error_max_budget_usd",
+        TurnEnd::MaxSchemaErrors(_) => "error_max_structured_output_retries",
     }
 }
 
@@ -595,6 +602,8 @@ fn terminal_reason(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::Interrupted { during_tools: false } | TurnEnd::TakenBack => Some("aborted_streaming"),
         TurnEnd::MaxTurns(_) => Some("max_turns"),
         TurnEnd::MaxBudget(_) | TurnEnd::NotSent => None,
+        TurnEnd::MaxSchemaErrors(_) => Some("structured_output_retry_exhausted"),
+        TurnEnd::Deferred => Some("tool_deferred"),
         TurnEnd::StoppedByHook { after_tool: true } => Some("hook_stopped"),
         TurnEnd::StoppedByHook { after_tool: false } => Some("stop_hook_prevented"),
         TurnEnd::Failed(_) => Some("failed"),
@@ -606,6 +615,7 @@ fn errors(summary: &TurnSummary) -> Option<Vec<String>> {
     let error = match &summary.end {
         TurnEnd::MaxTurns(limit) => format!("Reached maximum number of turns ({limit})"),
         TurnEnd::MaxBudget(budget) => format!("Reached maximum budget (${budget})"),
+        TurnEnd::MaxSchemaErrors(count) => schema_errors(*count),
         TurnEnd::Interrupted { .. } => "Interrupted".to_owned(),
         TurnEnd::Failed(error) => error.clone(),
         _ => return None,
@@ -613,11 +623,16 @@ fn errors(summary: &TurnSummary) -> Option<Vec<String>> {
     Some(vec![error])
 }
 
+fn schema_errors(count: u64) -> String {
+    format!("Failed to provide valid structured output after {count} attempts")
+}
+
 /// Returns the text output of a turn.
 fn text_of(summary: &TurnSummary) -> String {
     match &summary.end {
         TurnEnd::MaxTurns(limit) => format!("Error: Reached max turns ({limit})"),
         TurnEnd::MaxBudget(budget) => format!("Error: Exceeded USD budget ({budget})"),
+        TurnEnd::MaxSchemaErrors(count) => format!("Error: {}", schema_errors(*count)),
         TurnEnd::Interrupted { .. } => "Execution error".to_owned(),
         TurnEnd::Failed(error) => format!("Error: {error}"),
         _ => summary.text.clone(),

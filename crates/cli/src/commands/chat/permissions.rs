@@ -41,7 +41,7 @@ fn mode(args: &ChatArgs, settings: &SettingsStack) -> Result<PermissionMode, Com
     let mode = if args.dangerously_skip_permissions {
         PermissionMode::BypassPermissions
     } else if let Some(name) = &args.permission_mode {
-        PermissionMode::parse(name).ok_or_else(|| unknown_mode(name))?
+        parse_mode(name).ok_or_else(|| unknown_mode(name))?
     } else {
         // A mode that is not known here, such as `auto`, does not keep a session from starting.
         settings.default_mode().and_then(PermissionMode::parse).unwrap_or(PermissionMode::Default)
@@ -53,8 +53,13 @@ fn mode(args: &ChatArgs, settings: &SettingsStack) -> Result<PermissionMode, Com
 fn unknown_mode(name: &str) -> CommandError {
     let names: Vec<&str> = PermissionMode::ALL.iter().map(|(name, _)| *name).collect();
     let error = CommandError::new(format!("there is no permission mode `{name}`"));
-    let error = error.hint(format!("modes: {}", names.join(", ")));
-    if name == "auto" { error.hint("`auto` needs a service that threadline does not use") } else { error }
+    error.hint(format!("modes: {}", names.join(", ")))
+}
+
+/// Parses the name of a mode. `auto`, in which the API judges calls, is `default` here, as in Claude Code with
+/// models that do not support it.
+pub(super) fn parse_mode(name: &str) -> Option<PermissionMode> {
+    if name == "auto" { Some(PermissionMode::Default) } else { PermissionMode::parse(name) }
 }
 
 /// Returns the working folders that settings files add. Folders that do not exist are left out.

@@ -223,6 +223,10 @@ impl ScreenHost for ChatHost {
         let _ = command.status();
     }
 
+    fn plan_model(&self, name: &str) -> Option<String> {
+        super::config::plan_model(name)
+    }
+
     fn model_name(&self, name: &str) -> String {
         super::config::with_suffix(name)
     }

@@ -267,7 +267,7 @@ impl SessionOutput {
 fn stop_reason(summary: &TurnSummary) -> Result<&'static str, RpcError> {
     match &summary.end {
         TurnEnd::Interrupted { .. } => Ok("cancelled"),
-        TurnEnd::MaxTurns(_) | TurnEnd::MaxBudget(_) => Ok("max_turn_requests"),
+        TurnEnd::MaxTurns(_) | TurnEnd::MaxBudget(_) | TurnEnd::MaxSchemaErrors(_) => Ok("max_turn_requests"),
         TurnEnd::Refused => Ok("refusal"),
         TurnEnd::ApiError { .. } => Err(RpcError::internal(&summary.text)),
         TurnEnd::Failed(error) => Err(RpcError::internal(error)),

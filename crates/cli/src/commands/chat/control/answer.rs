@@ -8,6 +8,7 @@ use threadline_mcp::McpServers;
 use threadline_permission::PermissionMode;
 
 use super::{ControlState, lock};
+use crate::commands::chat::permissions::parse_mode;
 use crate::commands::chat::rewind::rewind;
 use crate::error::CommandError;
 use crate::ui;
@@ -22,6 +23,8 @@ pub(in crate::commands::chat) struct SessionFacts {
     pub(in crate::commands::chat) default_model: String,
     /// Returns the full name of a model.
     pub(in crate::commands::chat) model_name: fn(&str) -> String,
+    /// Returns the model in plan mode for a name that means two models.
+    pub(in crate::commands::chat) plan_model: fn(&str) -> Option<String>,
     /// Whether the session was started in the mode without questions, so that it may return to it.
     pub(in crate::commands::chat) may_bypass: bool,
     /// Where the key of the API comes from.
@@ -139,7 +142,7 @@ impl ControlState {
 
     fn set_mode(&self, request: &RawObject) -> Answer {
         let name = request.get_str("mode").unwrap_or_default();
-        let mode = PermissionMode::parse(&name).ok_or_else(|| format!("Unknown permission mode: {name}"))?;
+        let mode = parse_mode(&name).ok_or_else(|| format!("Unknown permission mode: {name}"))?;
         self.change_mode(mode)?;
         Ok(Some(RawObject::new().with("mode", mode.name())))
     }
@@ -162,7 +165,8 @@ impl ControlState {
         let requested = requested.filter(|name| !name.is_empty() && name != "default");
         let requested = requested.unwrap_or_else(|| self.facts.default_model.clone());
         let model = (self.facts.model_name)(&requested);
-        let change = ModelChange { requested, model, uuid: uuid::Uuid::new_v4().to_string() };
+        let plan_model = (self.facts.plan_model)(&requested);
+        let change = ModelChange { requested, model, plan_model, uuid: uuid::Uuid::new_v4().to_string() };
         let message = RawObject::new().with("role", "user").with("content", change.output());
         let line = RawObject::new()
             .with("type", "user")
