@@ -46,7 +46,7 @@ impl AgentDefinition {
     ///
     /// `None` if it has no name or no description.
     pub fn parse(text: &str) -> Option<Self> {
-        let (values, prompt) = FrontMatter::split(text.trim_start_matches('\u{feff}'));
+        let (values, prompt) = FrontMatter::split(text);
         let list = |key: &str| Some(values.list(key)).filter(|list| !list.is_empty());
         Some(Self {
             name: values.text("name")?.to_owned(),

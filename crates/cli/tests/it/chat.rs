@@ -220,6 +220,21 @@ fn a_tool_of_a_server_answers_questions_about_calls() {
     assert!(api.requests().is_empty());
 }
 
+#[test]
+fn folded_descriptions_of_skills_and_agents_reach_the_model() {
+    let folders = ChatFolders::new();
+    let header = "description: >\n  Weaves\n  cloth.\n";
+    write(&folders.home().join("skills/weave/SKILL.md"), &format!("---\n{header}---\nWeave."));
+    write(
+        &folders.home().join("agents/dyer.md"),
+        "---\nname: dyer\ndescription: |\n  Dyes cloth.\n---\nDye.",
+    );
+    let api = ScriptedApi::start(vec![ScriptedReply::text("ok")]);
+    assert!(folders.chat(&api, &["hi"]).output().unwrap().status.success());
+    let tools = api.requests()[0].body["tools"].to_string();
+    assert!(tools.contains("- weave: Weaves cloth.") && tools.contains("- dyer: Dyes cloth."), "{tools}");
+}
+
 /// The model, and the exit code, of a chat with these flags.
 fn model_of(args: &[&str], environment: &[(&str, &str)]) -> (String, Option<i32>) {
     let api = ScriptedApi::start(vec![ScriptedReply::text("ok")]);
