@@ -408,6 +408,7 @@ fn write_figures(figures: &SessionCardFigures) -> String {
         totals.web_searches,
         totals.unpriced_calls,
         totals.under_reported,
+        totals.unlogged_compactions,
         totals.tool_calls,
     ];
     [
@@ -428,7 +429,9 @@ fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
     else {
         return None;
     };
-    let [web_searches, unpriced_calls, under_reported, tool_calls] = *rest else { return None };
+    let [web_searches, unpriced_calls, under_reported, unlogged_compactions, tool_calls] = *rest else {
+        return None;
+    };
     let names = |text: &&str| -> Vec<String> {
         text.split(',').filter(|name| !name.is_empty()).map(unescape).collect()
     };
@@ -448,6 +451,7 @@ fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
             unpriced: names(unpriced).iter().collect(),
             unpriced_calls,
             under_reported,
+            unlogged_compactions,
             tool_calls,
         },
         models: names(models),
@@ -524,6 +528,7 @@ mod tests {
                 unpriced: ["a,b", "c%2c"].iter().collect(),
                 unpriced_calls: 7,
                 under_reported: 8,
+                unlogged_compactions: 10,
                 tool_calls: 9,
             },
             models: vec!["claude-opus-4".to_owned(), "odd\tname\n".to_owned()],

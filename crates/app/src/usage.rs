@@ -340,6 +340,10 @@ impl UsageNotes<'_> {
             let calls = humanize::plural(total.under_reported, "call");
             notes.push(format!("{calls} logged by versions up to 2.1.58, which under-report output tokens"));
         }
+        if total.unlogged_compactions > 0 {
+            let compactions = humanize::plural(total.unlogged_compactions, "compaction");
+            notes.push(format!("{compactions} whose calls are not in the logs: not included in the cost"));
+        }
         if calls.n_invalid_lines() > 0 {
             let lines = humanize::plural(calls.n_invalid_lines(), "invalid line");
             notes.push(format!("{lines} not counted"));

@@ -12,7 +12,7 @@ use threadline_archive::{ArchiveError, ObjectFolder, PrivacyLevel, copy_reduced_
 use threadline_entry::Millis;
 use threadline_secret::Rules;
 use threadline_store::SessionLogs;
-use threadline_usage::{ModelCall, ScanOptions};
+use threadline_usage::{CompactionFigures, ModelCall, ScanOptions};
 
 use crate::partition::PartitionFile;
 use crate::rows::{DatedRow, session_rows, usage_row};
@@ -177,7 +177,10 @@ fn add_usage(
         };
         (key(a), a.session, a.model).cmp(&(key(b), b.session, b.model))
     });
-    for call in &calls {
+    // The call of a compaction may be unknown, or in another row.
+    let has_figures =
+        |call: &&ModelCall<'_>| call.compaction.is_none_or(|figures| figures == CompactionFigures::Totals);
+    for call in calls.iter().filter(has_figures) {
         let origin = options.origins.get(call.session).or(options.origin.as_ref());
         files.push(usage_row(call, &book, origin, options.level))?;
     }

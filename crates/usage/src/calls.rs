@@ -12,7 +12,9 @@ use crate::name_table::{NameId, NameTable};
 use crate::price_book::PriceBook;
 use crate::reconcile::CostAccount;
 use crate::reply_line::LineOrigin;
-use crate::scan::{CallLine, CallRecord, CallRow, FAST, REGIONAL, ToolUse, UNDATED, UNDER_REPORTED, US};
+use crate::scan::{
+    COMPACTION, CallLine, CallRecord, CallRow, FAST, REGIONAL, SETTLED, ToolUse, UNDATED, UNDER_REPORTED, US,
+};
 use crate::stored::CallSum;
 use crate::totals::UsageTotals;
 use crate::window::LimitNotice;
@@ -66,6 +68,19 @@ pub struct ModelCall<'a> {
     pub regional: bool,
     /// Whether the log contains fewer output tokens than were used.
     pub under_reported: bool,
+    /// The origin of the figures, if this is the call of a compaction: it is in no line of a log.
+    pub compaction: Option<CompactionFigures>,
+}
+
+/// The origin of the figures of a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactionFigures {
+    /// Claude Code's own totals, less the calls in the logs.
+    Totals,
+    /// None: the calls are counted elsewhere, in the log of the agent or with the last compaction.
+    Elsewhere,
+    /// None: no log contains them.
+    Unknown,
 }
 
 impl ModelCalls {
@@ -151,6 +166,11 @@ impl ModelCalls {
             us: row.has(US),
             regional: row.has(REGIONAL),
             under_reported: row.has(UNDER_REPORTED),
+            compaction: row.has(COMPACTION).then(|| match row.has(SETTLED) {
+                true if row.tokens == TokenCounts::default() => CompactionFigures::Elsewhere,
+                true => CompactionFigures::Totals,
+                false => CompactionFigures::Unknown,
+            }),
         }
     }
 

@@ -45,6 +45,17 @@ impl TokenCounts {
         }
     }
 
+    /// Returns the same; `None` if any count is smaller than that of `part`.
+    pub(crate) fn checked_minus(self, part: Self) -> Option<Self> {
+        Some(Self {
+            input: self.input.checked_sub(part.input)?,
+            output: self.output.checked_sub(part.output)?,
+            cache_read: self.cache_read.checked_sub(part.cache_read)?,
+            cache_write_5m: self.cache_write_5m.checked_sub(part.cache_write_5m)?,
+            cache_write_1h: self.cache_write_1h.checked_sub(part.cache_write_1h)?,
+        })
+    }
+
     /// Returns the number of all tokens.
     pub fn total(self) -> u64 {
         self.context().saturating_add(self.output)

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use rayon::prelude::*;
 use threadline_entry::Millis;
 
-use crate::calls::{ModelCall, ModelCalls};
+use crate::calls::{CompactionFigures, ModelCall, ModelCalls};
 use crate::days::DayLookup;
 use crate::name_table::NameId;
 use crate::price_book::{ModelPrice, PriceBook};
@@ -156,7 +156,7 @@ impl CallGroups {
             let mut days = DayLookup::new(zone, by);
             for (row, place) in rows.iter().zip(n * CHUNK_CALLS..) {
                 let call = calls.call(row);
-                if keep(&call) {
+                if call.compaction != Some(CompactionFigures::Elsewhere) && keep(&call) {
                     adder.count(place, row, &call, &mut days, |id| id);
                 }
             }

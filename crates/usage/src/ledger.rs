@@ -7,11 +7,14 @@ use threadline_entry::{AgentKind, Millis, project_directory};
 
 use crate::call_key::{CallKey, find_repeats};
 use crate::calls::ModelCalls;
+use crate::figures::TokenCounts;
 use crate::model::model;
 use crate::name_table::{NameId, NameTable};
-use crate::reconcile::CostAccount;
+use crate::reconcile::{CostAccount, CostAccountModel};
 use crate::reply_line::LineOrigin;
-use crate::scan::{CallLine, CallRecord, CallRow, IS_FORK, REGIONAL, ScannedLog, ToolUse, UNDATED};
+use crate::scan::{
+    COMPACTION, CallLine, CallRecord, CallRow, IS_FORK, REGIONAL, SETTLED, ScannedLog, ToolUse, UNDATED,
+};
 use crate::stored::CallSum;
 use crate::window::LimitNotice;
 
@@ -204,6 +207,7 @@ impl CallLedger {
                 copies.push((loser.row, loser.file));
             }
         }
+        self.settle_compactions(&sessions);
         // A tool call on several lines or in several logs is counted once.
         self.tools.sort_unstable();
         self.tools.dedup_by_key(|tool| (tool.row, tool.id));
@@ -228,6 +232,70 @@ impl CallLedger {
             accounts: self.accounts,
             n_broken: self.n_broken,
             n_torn: self.n_torn,
+        }
+    }
+
+    /// Gives the compactions of each session the model of the conversation, and the figures that Claude Code's
+    /// own totals have besides the calls in the logs.
+    ///
+    /// Several compactions of a session share these figures; the last one gets them.
+    fn settle_compactions(&mut self, sessions: &HashMap<NameId, SessionStart>) {
+        let mut compactions: HashMap<NameId, Vec<u32>> = HashMap::default();
+        for (row, place) in self.rows.iter().zip(0..).filter(|(row, _)| row.has(COMPACTION)) {
+            compactions.entry(self.files[row.file as usize].session).or_default().push(place);
+        }
+        if compactions.is_empty() {
+            return;
+        }
+        let mut logged: HashMap<(NameId, NameId), TokenCounts> = HashMap::default();
+        let sums = self.sums.iter().map(|sum| &sum.row);
+        for row in self.rows.iter().chain(sums).filter(|row| !row.has(COMPACTION)) {
+            let session = self.files[row.file as usize].session;
+            if compactions.contains_key(&session) {
+                *logged.entry((session, row.model)).or_default() += &row.tokens;
+            }
+        }
+        // The model of the conversation is the one that was used most.
+        let mut models: HashMap<NameId, (u64, NameId)> = HashMap::default();
+        for (&(session, model), tokens) in &logged {
+            let order = |(total, model): (u64, NameId)| (total, self.names.get(model));
+            let used = (tokens.total(), model);
+            let most = models.entry(session).or_insert(used);
+            if order(used) > order(*most) {
+                *most = used;
+            }
+        }
+        let mut agents: HashMap<NameId, usize> = HashMap::default();
+        for file in self.files.iter().filter(|file| matches!(&file.agent, Some((_, AgentKind::Compaction)))) {
+            *agents.entry(file.session).or_default() += 1;
+        }
+        for (session, mut places) in compactions {
+            places.sort_by_key(|place| self.rows[*place as usize].at);
+            let Some(&(_, model)) = models.get(&session) else { continue };
+            // The log of an agent that compacts contains its call.
+            let in_agents = agents.get(&session).copied().unwrap_or(0).min(places.len());
+            let of_agents: Vec<u32> = places.drain(..in_agents).collect();
+            let before: u64 = places.iter().map(|place| self.rows[*place as usize].tokens.cache_read).sum();
+            let started = sessions.get(&session).and_then(|session| session.first_at);
+            let rest = self.accounts.iter().filter(|(of, _)| *of == session).find_map(|(_, account)| {
+                let theirs = account.models.iter().find(|other| other.name == self.names.get(model))?;
+                let ours = logged.get(&(session, model)).copied().unwrap_or_default();
+                unlogged_tokens(account, theirs, ours, started, before)
+            });
+            let has_rest = rest.is_some();
+            let mut figures = rest;
+            for place in places.into_iter().rev() {
+                let row = &mut self.rows[place as usize];
+                row.model = model;
+                row.tokens = figures.take().unwrap_or_default();
+                row.flags |= if has_rest { SETTLED } else { 0 };
+            }
+            for place in of_agents {
+                let row = &mut self.rows[place as usize];
+                row.model = model;
+                row.tokens = TokenCounts::default();
+                row.flags |= SETTLED;
+            }
         }
     }
 
@@ -288,6 +356,30 @@ impl CallLedger {
         }
         sessions
     }
+}
+
+/// The longest time between the start of Claude Code and the first line of a session that it began. Later, the
+/// account may contain another session.
+const MAX_START_DELAY: Millis = 10 * 60 * 1000;
+
+/// How many more tokens than the conversations before them compactions may use: for instructions and summaries.
+const MAX_COMPACTION_TOKENS: u64 = 100_000;
+
+/// Returns the tokens of a model in Claude Code's account besides those in the logs: the calls of compactions.
+///
+/// `None` if the account is of another time than the session, or if the difference cannot be theirs. `before`
+/// is the number of tokens in the conversations that were compacted.
+fn unlogged_tokens(
+    account: &CostAccount,
+    theirs: &CostAccountModel,
+    ours: TokenCounts,
+    started: Option<Millis>,
+    before: u64,
+) -> Option<TokenCounts> {
+    let delay = started? - account.start?;
+    let rest = theirs.tokens.checked_minus(ours)?;
+    let limit = 2 * before + MAX_COMPACTION_TOKENS;
+    ((-MAX_START_DELAY..MAX_START_DELAY).contains(&delay) && rest.total() <= limit).then_some(rest)
 }
 
 /// Returns how many forks lie between each session and its first origin, given the sessions that its lines

@@ -55,7 +55,7 @@ mod stored;
 mod totals;
 mod window;
 
-pub use calls::{ModelCall, ModelCalls};
+pub use calls::{CompactionFigures, ModelCall, ModelCalls};
 pub use explain::{RecordExplanation, RecordVerdict, RejectReason};
 pub use figures::TokenCounts;
 pub use group::{CallGroup, CallGroupKey, CallGroups, GroupBy};

@@ -94,5 +94,6 @@ fn cost(
         us,
         regional: model.regional,
         under_reported: false,
+        compaction: None,
     })
 }

@@ -153,7 +153,9 @@ impl PriceBook {
 
     /// Returns the same, for callers that have looked up the model's prices already.
     pub(crate) fn cost_by(&self, prices: &[ModelPrice], call: &ModelCall<'_>) -> Option<Money> {
-        self.cost_with(prices, call, call.tokens.context())
+        // The totals of compactions are those of several calls.
+        let context = if call.compaction.is_some() { 0 } else { call.tokens.context() };
+        self.cost_with(prices, call, context)
     }
 
     /// Returns the same, with another number of input tokens to decide between two prices.

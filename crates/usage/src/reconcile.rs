@@ -1,8 +1,9 @@
 //! Compares our figures with Claude Code's own, from its `cost-state` lines.
 
-use threadline_entry::Entry;
 use threadline_entry::lens::{CostState, FromJson, ModelUsage};
+use threadline_entry::{Entry, Millis};
 
+use crate::byte_codec::{ByteReader, put_number, put_signed, put_text};
 use crate::calls::ModelCalls;
 use crate::figures::TokenCounts;
 use crate::model::model;
@@ -19,6 +20,8 @@ pub struct CostAccount {
     pub cost: Money,
     /// Whether the cost of some model was unknown to Claude Code.
     pub has_unknown_cost: bool,
+    /// When it starts.
+    pub start: Option<Millis>,
     /// The usage of each model, sorted by name.
     pub models: Vec<CostAccountModel>,
 }
@@ -64,9 +67,59 @@ impl CostAccount {
         Some(Self {
             cost: state.total_cost_usd().and_then(Money::from_f64)?,
             has_unknown_cost: state.has_unknown_model_cost().unwrap_or(false),
+            start: state.start_time().map(|millis| millis as Millis),
             models,
         })
     }
+}
+
+impl CostAccount {
+    /// Appends the account to `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_number(out, u64::from(self.has_unknown_cost));
+        put_number(out, u64::from(self.start.is_some()));
+        put_signed(out, self.start.unwrap_or_default());
+        out.extend(self.cost.steps().to_le_bytes());
+        put_number(out, self.models.len() as u64);
+        for CostAccountModel { name, tokens, web_searches, cost } in &self.models {
+            put_text(out, name);
+            let TokenCounts { input, output, cache_read, cache_write_5m, cache_write_1h } = *tokens;
+            [input, output, cache_read, cache_write_5m, cache_write_1h, *web_searches]
+                .into_iter()
+                .for_each(|number| put_number(out, number));
+            out.extend(cost.steps().to_le_bytes());
+        }
+    }
+
+    /// Reads what [`CostAccount::write`] wrote. Returns `None` if the bytes are damaged.
+    pub(crate) fn read(rest: &mut ByteReader<'_>) -> Option<Self> {
+        let has_unknown_cost = rest.number()? != 0;
+        let has_start = rest.number()? != 0;
+        let start = Some(rest.signed()?).filter(|_| has_start);
+        let cost = read_money(rest)?;
+        let mut models = Vec::new();
+        for _ in 0..rest.number()? {
+            models.push(CostAccountModel {
+                name: rest.text()?,
+                tokens: TokenCounts {
+                    input: rest.number()?,
+                    output: rest.number()?,
+                    cache_read: rest.number()?,
+                    cache_write_5m: rest.number()?,
+                    cache_write_1h: rest.number()?,
+                },
+                web_searches: rest.number()?,
+                cost: read_money(rest)?,
+            });
+        }
+        Some(Self { cost, has_unknown_cost, start, models })
+    }
+}
+
+fn read_money(rest: &mut ByteReader<'_>) -> Option<Money> {
+    let (steps, after) = rest.0.split_first_chunk()?;
+    rest.0 = after;
+    Some(Money::from_steps(i128::from_le_bytes(*steps)))
 }
 
 /// Our figures of a session and Claude Code's.
@@ -82,8 +135,7 @@ pub struct Reconciliation {
     pub reasons: Vec<String>,
 }
 
-/// Compares the sessions that have an account by Claude Code, sorted by id. Requires
-/// [`ScanOptions::accounts`](crate::ScanOptions::accounts).
+/// Compares the sessions that have an account by Claude Code, sorted by id.
 pub fn reconcile(calls: &ModelCalls, book: &PriceBook, keep: impl Fn(&str) -> bool) -> Vec<Reconciliation> {
     let inherited = calls.inherited();
     let mut accounts: Vec<(&str, &CostAccount)> =

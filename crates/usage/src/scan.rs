@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use memchr::{memchr, memchr_iter, memmem};
-use threadline_entry::lens::{FromJson, Moment};
+use memchr::{memchr, memchr_iter};
+use threadline_entry::lens::{CompactBoundary, FromJson, Moment};
 use threadline_entry::{
     AgentKind, Ending, Entry, Json, Kind, LineBlock, LineOutline, LogLine, Millis, Position, key, parse_line,
     value, walk,
@@ -56,8 +56,6 @@ pub struct ScanOptions {
     pub lines: bool,
     /// Claude Code's notices about usage limits.
     pub limits: bool,
-    /// Claude Code's own cost account.
-    pub accounts: bool,
 }
 
 /// Scans the lines of one log.
@@ -115,6 +113,11 @@ pub(crate) const UNDER_REPORTED: u8 = 8;
 pub(crate) const REGIONAL: u8 = 16;
 /// The line in the owning log is marked as copied from another session.
 pub(crate) const IS_FORK: u8 = 32;
+/// The row is a compaction, whose call is in no line. Until the ledger has settled it, its only figure is
+/// `cache_read`: the tokens of the conversation before.
+pub(crate) const COMPACTION: u8 = 64;
+/// The figures of a compaction are known: from Claude Code's own totals, or from the log of its agent.
+pub(crate) const SETTLED: u8 = 128;
 
 impl CallRow {
     pub(crate) fn has(&self, flag: u8) -> bool {
@@ -181,6 +184,30 @@ struct LogHead {
 /// The maximum number of lines that are searched for the start time, directory and session of the log.
 const HEAD_LINES: usize = 64;
 
+impl ScannedLog {
+    /// Adds a row for a compaction, unless the line is not one.
+    fn add_compaction(&mut self, entry: &Entry, line: &LogLine<'_>, with_line: bool) {
+        let Some(boundary) = entry.lens::<CompactBoundary<'_>>() else { return };
+        let (Some(metadata), Some(uuid)) = (boundary.compact_metadata(), entry.uuid()) else { return };
+        let origin = if entry.is_sidechain() { LineOrigin::Sidechain } else { LineOrigin::Main };
+        let row = CallRow {
+            at: entry.timestamp().unwrap_or(UNDATED),
+            tokens: TokenCounts { cache_read: metadata.pre_tokens().unwrap_or(0), ..TokenCounts::default() },
+            web_searches: 0,
+            model: self.names.id("(none)"),
+            branch: self.names.id(&entry.git_branch().unwrap_or_default()),
+            file: 0,
+            figures_origin: origin,
+            owner_origin: origin,
+            flags: COMPACTION,
+        };
+        if with_line {
+            self.lines.push(CallLine { row: self.rows.len() as u32, file: 0, line_no: line.at.line_no });
+        }
+        self.rows.push((CallKey::of(&[b"compaction", uuid.as_bytes()]), row));
+    }
+}
+
 impl UsageScan {
     /// Creates a scan of the log described by `source`.
     pub fn new(source: LogSource, wants: ScanOptions) -> Self {
@@ -214,23 +241,39 @@ impl UsageScan {
             }
             self.scan_line(&line, hit, None);
         }
-        if self.options.accounts {
-            for (line, _) in block.hits(&memmem::Finder::new("\"cost-state\"")) {
-                let (entry, _) = Entry::parse(line.bytes);
-                let account = (entry.kind() == Kind::CostState).then(|| CostAccount::of(&entry)).flatten();
-                self.out.account = account.or(self.out.account.take());
+        for finder in [self.cache.cost_state.clone(), self.cache.boundary.clone()] {
+            for (mut line, _) in block.hits(&finder) {
+                let start = (line.at.byte_offset - block.at.byte_offset) as usize;
+                line.at.line_no = block.at.line_no + memchr_iter(b'\n', &block.bytes[..start]).count() as u64;
+                self.add_record(&Entry::parse(line.bytes).0, &line);
             }
+        }
+    }
+
+    /// Adds a compaction, or Claude Code's own totals.
+    fn add_record(&mut self, entry: &Entry, line: &LogLine<'_>) {
+        match entry.kind() {
+            Kind::CostState => self.out.account = CostAccount::of(entry).or(self.out.account.take()),
+            Kind::System => self.out.add_compaction(entry, line, self.options.lines),
+            _ => {}
         }
     }
 
     /// Scans the next line, for callers that need the outlines of all lines. `outline` is `None` if it has
     /// none; one reader must have read those of all lines. Returns the same calls as [`UsageScan::block`],
-    /// but neither records, lines nor an account.
+    /// but neither records nor lines.
     pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
         if !self.head.done {
             self.read_head(line.bytes);
         }
         let nested = outline.and_then(|outline| outline.nested()?.kind);
+        let is_record = outline.is_none_or(|outline| match outline.kind() {
+            Some(Kind::System) => outline.subtype() == Some(value::COMPACT_BOUNDARY.as_bytes()),
+            kind => kind == Some(Kind::CostState),
+        });
+        if is_record {
+            self.add_record(&Entry::parse(line.bytes).0, line);
+        }
         let is_reply = outline.is_none_or(|outline| match outline.kind() {
             Some(Kind::Progress) => nested == Some(Kind::Assistant),
             kind => kind == Some(Kind::Assistant),
@@ -267,10 +310,10 @@ impl UsageScan {
             self.head.lines += 1;
             self.head.done = self.out.first_at.is_some() || self.head.lines >= HEAD_LINES;
         }
-        if !matches!(entry.kind(), Kind::Assistant | Kind::Progress) {
-            return;
-        }
         let line = LogLine { bytes: entry.as_bytes(), ending: entry.ending(), at: entry.at() };
+        if !matches!(entry.kind(), Kind::Assistant | Kind::Progress) {
+            return self.add_record(entry, &line);
+        }
         if let Some(hit) = self.cache.usage.find(line.bytes) {
             self.scan_line(&line, hit, None);
         }
@@ -294,6 +337,7 @@ impl UsageScan {
             self.out.source.session = self.head.session;
         }
         self.cache.n_rows = self.out.rows.len();
+        self.out.lines.sort_by_key(|line| line.line_no);
         (self.out, self.cache)
     }
 

@@ -26,6 +26,8 @@ use crate::reply_line::{ReplyLayouts, new_reply_layouts};
 /// that faster and does not change its result.
 pub struct ScanCache {
     pub(crate) usage: Finder<'static>,
+    pub(crate) cost_state: Finder<'static>,
+    pub(crate) boundary: Finder<'static>,
     pub(crate) first_key: StopReasonFinder,
     pub(crate) layouts: ReplyLayouts,
     /// The outlines of replies, for the tools that they call.
@@ -43,6 +45,8 @@ impl Default for ScanCache {
     fn default() -> Self {
         Self {
             usage: Finder::new(key::quoted::USAGE),
+            cost_state: Finder::new(r#""cost-state""#),
+            boundary: Finder::new(r#""compact_boundary""#),
             first_key: StopReasonFinder { finder: Finder::new(StopReasonFinder::NAME), distance: 0 },
             layouts: new_reply_layouts(),
             outlines: OutlineReader::default(),

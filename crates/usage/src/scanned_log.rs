@@ -8,11 +8,13 @@ use crate::byte_codec::{ByteReader, put_number, put_signed, put_text};
 use crate::call_key::CallKey;
 use crate::figures::TokenCounts;
 use crate::name_table::NameTable;
+use crate::reconcile::CostAccount;
 use crate::scan::{CallRow, LogSource, ScannedLog, ToolUse};
 use crate::stored::origin;
 
 impl ScannedLog {
-    /// Appends the calls and their tools to `out`. Records, limits and accounts are not written.
+    /// Appends the calls, their tools and Claude Code's own totals to `out`. Records and limits are not
+    /// written.
     ///
     /// The format is that of this build. A cache must not be read by another one.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -48,6 +50,8 @@ impl ScannedLog {
         }
         put_number(out, self.n_broken);
         put_number(out, u64::from(self.ends_in_incomplete_line));
+        put_number(out, u64::from(self.account.is_some()));
+        self.account.iter().for_each(|account| account.write(out));
     }
 
     /// Reads the bytes that [`ScannedLog::write`] wrote for the log with this source. Returns `None` if they
@@ -105,6 +109,10 @@ impl ScannedLog {
             tools.push(ToolUse { row, id, name });
         }
         let (n_broken, ends_in_incomplete_line) = (rest.number()?, rest.number()? != 0);
+        let account = match rest.number()? {
+            0 => None,
+            _ => Some(CostAccount::read(&mut rest)?),
+        };
         let source = LogSource { session: source.session.or(session), ..source };
         rest.0.is_empty().then(|| Self {
             source,
@@ -114,6 +122,7 @@ impl ScannedLog {
             names,
             rows,
             tools,
+            account,
             n_broken,
             ends_in_incomplete_line,
             ..Self::default()

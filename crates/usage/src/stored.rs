@@ -7,7 +7,7 @@ use crate::figures::TokenCounts;
 use crate::ledger::CallLedger;
 use crate::model::model;
 use crate::reply_line::LineOrigin;
-use crate::scan::{CallRow, FAST, LogSource, REGIONAL, ScannedLog, UNDATED, US};
+use crate::scan::{COMPACTION, CallRow, FAST, LogSource, REGIONAL, ScannedLog, UNDATED, US};
 
 /// A call of a log, as a row. Rows of several logs, or of one log, may describe the same call; then their
 /// keys are equal.
@@ -36,7 +36,8 @@ impl StoredCall<'_> {
     pub fn can_be_summed(&self) -> bool {
         let small = |tokens: u64| i32::try_from(tokens).is_ok();
         let TokenCounts { input, output, cache_read, cache_write_5m, cache_write_1h } = self.tokens;
-        let is_plain = self.marks[2] & (FAST | US | REGIONAL) == 0 && !model(self.model).regional;
+        let is_plain =
+            self.marks[2] & (FAST | US | REGIONAL | COMPACTION) == 0 && !model(self.model).regional;
         is_plain && [input, output, cache_read, cache_write_5m, cache_write_1h].into_iter().all(small)
     }
 }

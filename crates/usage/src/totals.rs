@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use crate::calls::ModelCall;
+use crate::calls::{CompactionFigures, ModelCall};
 use crate::figures::TokenCounts;
 use crate::model_names::ModelNames;
 use crate::money::Money;
@@ -26,6 +26,8 @@ pub struct UsageTotals {
     pub unpriced_calls: u64,
     /// The number of calls that used more output tokens than their log contains.
     pub under_reported: u64,
+    /// The number of compactions whose calls are in no log.
+    pub unlogged_compactions: u64,
     /// The number of tool calls; set only when grouped by tool.
     pub tool_calls: u64,
 }
@@ -42,6 +44,7 @@ impl AddAssign<&Self> for UsageTotals {
         self.unpriced += &other.unpriced;
         self.unpriced_calls += other.unpriced_calls;
         self.under_reported += other.under_reported;
+        self.unlogged_compactions += other.unlogged_compactions;
         self.tool_calls += other.tool_calls;
     }
 }
@@ -59,14 +62,15 @@ impl UsageTotals {
             unpriced: if unpriced_calls > 0 { self.unpriced.clone() } else { ModelNames::default() },
             unpriced_calls,
             under_reported: self.under_reported.saturating_sub(part.under_reported),
+            unlogged_compactions: self.unlogged_compactions.saturating_sub(part.unlogged_compactions),
             tool_calls: self.tool_calls.saturating_sub(part.tool_calls),
         }
     }
 
-    /// Whether `cost` is only a lower bound: some calls have no price, or their log contains too few output
-    /// tokens.
+    /// Whether `cost` is only a lower bound: some calls have no price, are in no log, or their log contains
+    /// too few output tokens.
     pub fn is_lower_bound(&self) -> bool {
-        self.unpriced_calls > 0 || self.under_reported > 0
+        self.unpriced_calls > 0 || self.under_reported > 0 || self.unlogged_compactions > 0
     }
 
     /// Formats the cost for display: `$0.42`; `≥ $0.42` if it is a lower bound; `no price` if no call has
@@ -99,6 +103,11 @@ impl UsageTotals {
         if self.under_reported > 0 {
             reasons.push(format!("{} with under-reported output tokens", format_calls(self.under_reported)));
         }
+        match self.unlogged_compactions {
+            0 => {}
+            1 => reasons.push("1 compaction whose call is not logged".to_owned()),
+            n => reasons.push(format!("{n} compactions whose calls are not logged")),
+        }
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
@@ -115,6 +124,11 @@ impl UsageTotals {
 
     /// Adds a call.
     pub(crate) fn count(&mut self, call: &ModelCall<'_>, book: &PriceBook, prices: &[ModelPrice]) {
+        match call.compaction {
+            Some(CompactionFigures::Unknown) => return self.unlogged_compactions += 1,
+            Some(CompactionFigures::Elsewhere) => return,
+            Some(CompactionFigures::Totals) | None => {}
+        }
         self.calls += 1;
         self.tokens += &call.tokens;
         self.web_searches += call.web_searches;
@@ -176,6 +190,7 @@ impl UsageTotals {
             unpriced: self.unpriced.clone(),
             unpriced_calls: share(self.unpriced_calls),
             under_reported: share(self.under_reported),
+            unlogged_compactions: share(self.unlogged_compactions),
             tool_calls: 0,
         }
     }

@@ -273,6 +273,7 @@ fn put_totals(out: &mut Vec<u8>, totals: &UsageTotals) {
         totals.web_searches,
         totals.unpriced_calls,
         totals.under_reported,
+        totals.unlogged_compactions,
     ];
     numbers.into_iter().for_each(|number| put_number(out, number));
     out.extend(totals.cost.steps().to_le_bytes());
@@ -292,6 +293,7 @@ fn read_totals(rest: &mut ByteReader<'_>) -> Option<UsageTotals> {
     totals.web_searches = rest.number()?;
     totals.unpriced_calls = rest.number()?;
     totals.under_reported = rest.number()?;
+    totals.unlogged_compactions = rest.number()?;
     let (steps, after) = rest.0.split_first_chunk()?;
     rest.0 = after;
     totals.cost = Money::from_steps(i128::from_le_bytes(*steps));

@@ -209,7 +209,6 @@ pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, 
         records: args.explain,
         lines: false,
         limits: args.blocks,
-        accounts: args.reconcile,
     };
     let read = match archived {
         Some(ArchivedCalls { calls, .. }) => UsageRead { calls, unread: Vec::new(), gone: Vec::new() },

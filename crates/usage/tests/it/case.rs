@@ -367,3 +367,58 @@ a5 <- a4  reply msg_2 text "b" model=claude-opus-5 usage={"input_tokens":10}
         home.groups(GroupBy::Tool).groups.iter().map(|group| group.totals.tool_calls).collect();
     assert_eq!(uses, [2, 1, 0]);
 }
+
+/// A session of 1000 tokens before a compaction, whose call is in no line.
+fn compacted(more: &str) -> String {
+    format!(
+        r#"
+u1        user  "go" version=2.1.325
+a1 <- u1  reply msg_1 text "a" model=claude-opus-5 usage={{"input_tokens":1000,"output_tokens":10}}
+b1 <- a1  boundary auto {{"preTokens":1010}}
+c1 <- b1  compact-summary "In short."
+a2 <- c1  reply msg_2 text "b" model=claude-opus-5 usage={{"input_tokens":100,"output_tokens":10}}
+{more}"#
+    )
+}
+
+/// Claude Code's own totals, from a process that began five seconds before the session.
+fn cost_state(input: u64, output: u64) -> String {
+    format!(
+        r#"entry cost-state {{"totalCostUSD":1,"startTime":1767261595000,"modelUsage":{{"claude-opus-5":{{"inputTokens":{input},"outputTokens":{output},"costUSD":1}}}}}}"#
+    )
+}
+
+#[test]
+fn a_compaction_that_is_in_no_line_makes_the_cost_a_minimum() {
+    let total = TestLogs::default().session("s1", &compacted("")).total();
+    assert_eq!(figures(&total), "2 calls, 1100 in, 20 out, $0.006");
+    assert_eq!((total.unlogged_compactions, total.is_lower_bound()), (1, true));
+    assert_eq!(total.caveat().as_deref(), Some("1 compaction whose call is not logged"));
+    // A fork that repeats the lines adds nothing.
+    let fork = TestLogs::default().session("s1", &compacted("")).session("s2", &compacted("")).total();
+    assert_eq!(fork, total);
+}
+
+#[test]
+fn the_calls_of_compactions_come_from_the_totals_of_claude_code() {
+    let log = compacted(&cost_state(2200, 320));
+    let home = TestLogs::default().session("s1", &log);
+    let total = home.total();
+    assert_eq!(figures(&total), "3 calls, 2200 in, 320 out, $0.019");
+    assert!(!total.is_lower_bound());
+    // Totals of another time than the session say nothing.
+    for other in
+        [cost_state(900, 320), cost_state(2_000_000, 320), cost_state(2200, 320).replace("17672615", "17672605")]
+    {
+        let total = TestLogs::default().session("s1", &compacted(&other)).total();
+        assert_eq!((total.calls, total.unlogged_compactions), (2, 1), "{other}");
+    }
+}
+
+#[test]
+fn the_log_of_an_agent_that_compacts_contains_its_call() {
+    let agent = "x1 user \"summarise\"\nx2 <- x1 reply msg_9 text \"In short.\" model=claude-opus-5 usage={\"input_tokens\":1010,\"output_tokens\":5}";
+    let home = TestLogs::default().session("s1", &compacted("")).agent("s1", "acompact-1", agent);
+    let total = home.total();
+    assert_eq!((total.calls, total.unlogged_compactions), (3, 0));
+}
