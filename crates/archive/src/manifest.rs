@@ -13,6 +13,7 @@ use crate::digest::{DIGEST_LENGTH, digest, is_digest};
 use crate::error::ArchiveError;
 use crate::level::PrivacyLevel;
 use crate::objects::Objects;
+use crate::segment::SegmentPiece;
 
 /// The home that files come from.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,6 +111,25 @@ impl Manifest {
     pub(crate) fn session_of(&self, name: &str) -> Option<String> {
         let known = || self.files.get(name)?.current.session.clone();
         session_of_file(name).map(Into::into).or_else(known)
+    }
+
+    /// Returns the version of a file with this number.
+    pub(crate) fn version(&self, name: &str, number: u32) -> Option<&FileVersion> {
+        let file = self.files.get(name)?;
+        std::iter::once(&file.current).chain(&file.older).find(|version| version.version == number)
+    }
+
+    /// Returns whether the manifest contains what this piece contains, or leaves it out on purpose: copies
+    /// of a removed session, and earlier copies that a level with fewer texts has replaced.
+    pub(crate) fn accounts_for(&self, piece: &SegmentPiece) -> bool {
+        if session_of_file(&piece.file).is_some_and(|id| self.removed.contains(id.as_str())) {
+            return true;
+        }
+        let end = piece.offset.saturating_add(piece.length);
+        match self.version(&piece.file, piece.version) {
+            Some(version) => version.size >= end,
+            None => self.files.get(&piece.file).is_some_and(|file| file.current.version > piece.version),
+        }
     }
 
     /// Returns the digests of the segments that are in use.

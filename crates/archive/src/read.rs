@@ -272,8 +272,13 @@ fn is_fetched(path: &Path, version: &FileVersion) -> bool {
 }
 
 pub(crate) fn file_digest(path: &Path) -> io::Result<String> {
+    digest_of(File::open(path)?)
+}
+
+/// Returns the digest of the rest of a file.
+pub(crate) fn digest_of(mut file: File) -> io::Result<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut HashWriter(&mut hash))?;
+    io::copy(&mut file, &mut HashWriter(&mut hash))?;
     Ok(hex_digits(hash))
 }
 

@@ -1,6 +1,6 @@
 //! Rebuilds lost or damaged manifests from the tables of the segments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -43,11 +43,22 @@ type FoundFiles = BTreeMap<(String, u32), Vec<FoundPiece>>;
 /// The number of lines of a sub-agent that are searched for the session.
 const OWNER_LINES: usize = 8;
 
+/// A home whose files are in the segments, and what its manifest lacks of them.
+pub(crate) struct HomeFiles {
+    pub(crate) origin: Origin,
+    /// The manifest, with everything that only the segments contain.
+    merged: SerialManifest,
+    /// The files, with their versions, that the manifest does not contain, or not to their end.
+    pub(crate) unlisted: BTreeSet<(String, u32)>,
+    has_manifest: bool,
+}
+
 impl Archive {
-    /// Writes manifests for homes whose manifest is lost or damaged. Manifests that can be read are not
-    /// changed.
+    /// Writes manifests for homes whose manifest is lost or damaged. If an earlier manifest can be read, the
+    /// files and versions that only the segments contain are added to it.
     ///
-    /// The list of removed sessions is lost with a manifest, and the times of files are those of the push.
+    /// The list of removed sessions is lost with the last manifest, and the times of added files are those of
+    /// the push.
     ///
     /// # Errors
     ///
@@ -55,29 +66,20 @@ impl Archive {
     pub fn rebuild(&self) -> Result<RebuildReport, ArchiveError> {
         self.begin_writing()?;
         let mut report = RebuildReport::default();
-        for (origin, found) in self.found_pieces(&mut report)? {
-            if matches!(read_manifest(self.objects(), &origin.folder()), Ok(Some(_))) {
+        for home in self.home_files(&mut report)? {
+            let HomeFiles { mut merged, unlisted, has_manifest, .. } = home;
+            if has_manifest && unlisted.is_empty() {
                 continue;
             }
-            let mut manifest = Manifest::new(origin);
-            for ((name, number), pieces) in found {
-                let (pieces, is_complete) = chain(pieces);
-                if !is_complete {
-                    report.incomplete.push(name.clone());
-                }
-                if let Some(version) = self.version(&name, number, &pieces, &mut report) {
-                    add_version(&mut manifest, name, version);
-                }
-            }
             report.homes += 1;
-            report.files += manifest.files.len();
-            let serial = highest_serial(self.objects(), &manifest.origin.folder())?;
-            let mut new = SerialManifest { serial, manifest };
-            if !new.write(self.objects())? {
+            report.files += merged.manifest.files.len();
+            if !merged.write(self.objects())? {
                 return Err(ArchiveError::Busy);
             }
-            // Remains of earlier manifests cannot be read.
-            new.delete_earlier(self.objects())?;
+            if !has_manifest {
+                // Remains of earlier manifests cannot be read.
+                merged.delete_earlier(self.objects())?;
+            }
         }
         report.incomplete.sort();
         report.incomplete.dedup();
@@ -86,26 +88,129 @@ impl Archive {
         Ok(report)
     }
 
-    /// Reads the tables of all segments.
-    fn found_pieces(&self, report: &mut RebuildReport) -> Result<BTreeMap<Origin, FoundFiles>, ArchiveError> {
+    /// Compares the tables of all segments with the manifests.
+    pub(crate) fn home_files(&self, report: &mut RebuildReport) -> Result<Vec<HomeFiles>, ArchiveError> {
         let stored = self.objects().list(SEGMENTS)?;
         let segments: Vec<(&str, i64)> = stored
             .iter()
             .filter_map(|object| Some((segment_digest(&object.name)?, object.written)))
             .collect();
+        let digests: BTreeSet<&str> = segments.iter().map(|(digest, _)| *digest).collect();
+        let mut homes = Vec::new();
+        for (folder, (origin, found)) in self.found_pieces(&segments, report)? {
+            let known = match read_manifest(self.objects(), &folder) {
+                Ok(known) => known,
+                Err(ArchiveError::Damaged { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            let has_manifest = known.is_some();
+            let merged = match known {
+                Some(known) => known,
+                None => SerialManifest {
+                    serial: highest_serial(self.objects(), &folder)?,
+                    manifest: Manifest::new(origin.clone()),
+                },
+            };
+            let mut home = HomeFiles { origin, merged, unlisted: BTreeSet::new(), has_manifest };
+            for ((name, number), pieces) in found {
+                if self.merge(&mut home.merged.manifest, &name, number, pieces, &digests, report) {
+                    home.unlisted.insert((name, number));
+                }
+            }
+            homes.push(home);
+        }
+        Ok(homes)
+    }
+
+    /// Adds a version of a file to a manifest, if that lacks it or its end. Returns whether it does.
+    fn merge(
+        &self,
+        manifest: &mut Manifest,
+        name: &str,
+        number: u32,
+        found: Vec<FoundPiece>,
+        segments: &BTreeSet<&str>,
+        report: &mut RebuildReport,
+    ) -> bool {
+        let is_readable =
+            |version: &FileVersion| version.pieces.iter().all(|piece| segments.contains(&*piece.segment));
+        let known = manifest.version(name, number).cloned();
+        if known.as_ref().is_none_or(is_readable)
+            && found.iter().all(|found| manifest.accounts_for(&found.piece))
+        {
+            return false;
+        }
+        let (pieces, is_complete) = chain(found);
+        let version = self.version(name, number, &pieces, report);
+        let Some(version) = version else {
+            if known.is_none() {
+                report.incomplete.push(name.to_owned());
+            }
+            return known.is_none();
+        };
+        if version.session.as_ref().is_some_and(|id| manifest.removed.contains(id)) {
+            return false;
+        }
+        // Pieces of an interrupted push may belong to another content of the file, which was rewritten since.
+        if known.as_ref().is_some_and(|known| {
+            let is_longer = version.size > known.size || (version.size == known.size && !is_readable(known));
+            !is_longer || !self.starts_with(&version, known.size, &known.digest)
+        }) {
+            return false;
+        }
+        if let Some(file) = manifest.files.get(name).filter(|_| known.is_none()) {
+            let current = &file.current;
+            // A copy without texts never replaces a full one. After the loss of all manifests, the numbers
+            // begin again, so the newest copy may continue one with a higher number.
+            if (version.level != PrivacyLevel::Full && current.level == PrivacyLevel::Full)
+                || (version.level == current.level
+                    && self.starts_with(current, version.size, &version.digest))
+            {
+                return false;
+            }
+        }
+        if !is_complete {
+            report.incomplete.push(name.to_owned());
+        }
+        put_version(manifest, name, version);
+        true
+    }
+
+    /// Returns whether the first bytes of a version have this digest.
+    fn starts_with(&self, version: &FileVersion, length: u64, expected: &str) -> bool {
+        let mut hash = Sha256::new();
+        let mut left = length;
+        for piece in &version.pieces {
+            let n_bytes = piece.length.min(left);
+            let Ok(segment) = self.segment(&piece.segment) else { return false };
+            let Some(bytes) = segment.bytes(piece.at, n_bytes) else { return false };
+            hash.update(bytes);
+            left -= n_bytes;
+        }
+        left == 0 && hex_digits(hash) == expected
+    }
+
+    /// Reads the tables of segments. Returns the pieces by the folder of the manifests of their home.
+    fn found_pieces(
+        &self,
+        segments: &[(&str, i64)],
+        report: &mut RebuildReport,
+    ) -> Result<BTreeMap<String, (Origin, FoundFiles)>, ArchiveError> {
         let read = |(name, written): &(&str, i64)| {
             self.segment(name).map(|segment| ((*name).to_owned(), *written, segment.table))
         };
-        let mut homes: BTreeMap<Origin, FoundFiles> = BTreeMap::new();
+        let mut homes: BTreeMap<String, (Origin, FoundFiles)> = BTreeMap::new();
         for table in segments.par_iter().map(read).collect::<Vec<_>>() {
             let (segment, written, table) = match table {
                 Ok(read) => read,
-                Err(error) => {
+                Err(error @ ArchiveError::Damaged { .. }) => {
                     report.damaged.push(error.to_string());
                     continue;
                 }
+                Err(error) => return Err(error),
             };
-            let files = homes.entry(table.origin).or_default();
+            let home = homes.entry(table.origin.folder());
+            let (_, files) = home.or_insert_with(|| (table.origin, FoundFiles::new()));
             for piece in table.pieces.into_iter().filter(|piece| is_home_file_name(&piece.file)) {
                 let found = files.entry((piece.file.clone(), piece.version)).or_default();
                 found.push(FoundPiece { segment: segment.clone(), written, piece });
@@ -191,16 +296,27 @@ fn chain(found: Vec<FoundPiece>) -> (Vec<FoundPiece>, bool) {
     (chain, offset == end)
 }
 
-/// Adds a version to a manifest. They come in the order of their numbers.
-fn add_version(manifest: &mut Manifest, name: String, version: FileVersion) {
-    let older = match manifest.files.remove(&name) {
-        // As for a push: earlier copies may contain texts that the level leaves out.
-        Some(file) if version.level == PrivacyLevel::Full && file.current.level == PrivacyLevel::Full => {
-            file.older.into_iter().chain([file.current]).collect()
-        }
-        _ => Vec::new(),
+/// Adds a version of a file to a manifest, or replaces the one with its number. They come in the order of
+/// their numbers.
+fn put_version(manifest: &mut Manifest, name: &str, version: FileVersion) {
+    let Some(file) = manifest.files.get_mut(name) else {
+        manifest.files.insert(name.to_owned(), ArchivedFile { current: version, older: Vec::new() });
+        return;
     };
-    manifest.files.insert(name, ArchivedFile { current: version, older });
+    let mut known = std::iter::once(&mut file.current).chain(&mut file.older);
+    if let Some(known) = known.find(|known| known.version == version.version) {
+        // The session is known already.
+        let session = version.session.or_else(|| known.session.take());
+        *known = FileVersion { session, ..version };
+        return;
+    }
+    let is_full = version.level == PrivacyLevel::Full && file.current.level == PrivacyLevel::Full;
+    let current = std::mem::replace(&mut file.current, version);
+    match is_full {
+        true => file.older.push(current),
+        // As for a push: earlier copies may contain texts that the level leaves out.
+        false => file.older.clear(),
+    }
 }
 
 /// Returns the session that the first lines of a sub-agent name.

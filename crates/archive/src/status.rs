@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use threadline_entry::{Entry, LineReader};
-use threadline_store::{Home, HomeFile, Store, read_regular, session_of_file};
+use threadline_store::{Home, HomeFile, Store, open_regular, read_regular, session_of_file};
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
-use crate::manifest::{Manifest, Origin, read_manifest};
-use crate::push::{raw_stamp, session_of};
+use crate::level::PrivacyLevel;
+use crate::manifest::{FileVersion, Manifest, Origin, read_manifest};
+use crate::push::{millis, raw_stamp, session_of};
+use crate::read::digest_of;
 
 /// The state of the sessions of a home.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,8 +40,9 @@ pub struct LocalSession {
 }
 
 impl Archive {
-    /// Compares a home with its copy in the archive. Only the history of prompts and new sub-agents that
-    /// are not in the folder of their session are opened.
+    /// Compares a home with its copy in the archive. Files are compared by their sizes and times. Only those
+    /// that were copied right after they were written are read, and the history of prompts, and new
+    /// sub-agents that are not in the folder of their session.
     ///
     /// # Errors
     ///
@@ -66,16 +69,16 @@ impl Archive {
                 modified: log.map_or(std::time::UNIX_EPOCH, |log| log.modified),
                 size: files.iter().map(|file| file.size).sum(),
             };
-            let known = |file: &&HomeFile| manifest.files.get(&file.name);
-            let is_same = |file: &HomeFile| {
-                known(&file).is_some_and(|known| {
-                    known.current.stamp.is_some() && known.current.stamp == raw_stamp(file)
-                })
-            };
-            match log.as_ref().and_then(known) {
+            let known = |file: &HomeFile| manifest.files.get(&file.name).map(|known| &known.current);
+            match log.and_then(known) {
                 None => status.missing.push(session),
-                Some(_) if files.iter().all(is_same) => status.archived.push(session),
-                Some(_) => status.changed.push(session),
+                Some(log) => {
+                    let mut copied = files.iter().filter(|file| log.level.copies(&file.name));
+                    match copied.all(|file| known(file).is_some_and(|known| is_copy_of(known, file))) {
+                        true => status.archived.push(session),
+                        false => status.changed.push(session),
+                    }
+                }
             }
         }
         let archived: BTreeSet<String> = manifest
@@ -92,6 +95,20 @@ impl Archive {
             .filter(|(id, _)| !sessions.contains_key(id) && !archived.contains(id))
             .collect();
         Ok(status)
+    }
+}
+
+/// Returns whether an archived version is a copy of a file as it is now.
+fn is_copy_of(version: &FileVersion, file: &HomeFile) -> bool {
+    match (&version.stamp, version.level) {
+        (Some(stamp), _) if raw_stamp(file).as_ref() == Some(stamp) => true,
+        // Every byte was copied, so the contents can be compared.
+        (_, PrivacyLevel::Full) => {
+            file.size == version.size
+                && open_regular(&file.path).and_then(digest_of).is_ok_and(|digest| digest == version.digest)
+        }
+        (None, _) => millis(file.modified) == version.modified,
+        (Some(_), _) => false,
     }
 }
 

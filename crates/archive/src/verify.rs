@@ -7,10 +7,12 @@ use rayon::prelude::*;
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
-use crate::manifest::{FilePiece, Manifest, SerialManifest, manifest_folders, read_manifest};
+use crate::manifest::{FilePiece, Manifest, Origin, SerialManifest, manifest_folders, read_manifest};
+use crate::objects::ObjectInfo;
 use crate::read::OriginFilter;
+use crate::rebuild::RebuildReport;
 use crate::restore::find;
-use crate::segment::{NewSegment, SEGMENTS, SegmentWriter, segment_digest, segment_object};
+use crate::segment::{NewSegment, SEGMENTS, SegmentPiece, SegmentWriter, segment_digest, segment_object};
 
 /// The result of [`Archive::verify`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +25,9 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Everything that is damaged, sorted.
     pub damaged: Vec<String>,
+    /// Files that are in segments but, in part or as a whole, in no manifest, sorted: a manifest is lost, or
+    /// a push is running or was interrupted. [`Archive::rebuild`] adds them.
+    pub unlisted: Vec<String>,
 }
 
 /// The result of [`Archive::collect_garbage`].
@@ -34,6 +39,9 @@ pub struct GarbageReport {
     pub deleted_bytes: u64,
     /// The number of small segments that were joined into larger ones.
     pub joined: usize,
+    /// The number of segments that no manifest uses, and that were not deleted, because they contain files
+    /// that no manifest has, or because they cannot be read.
+    pub kept: usize,
 }
 
 /// Segments are written before the manifest that uses them. One that is younger may be in use soon.
@@ -46,7 +54,8 @@ const SMALL_SEGMENT: u64 = 256 << 10;
 const MAX_SMALL_SEGMENTS: usize = 16;
 
 impl Archive {
-    /// Reads every segment, and compares the content of every archived file with its digest.
+    /// Reads every segment, compares the content of every archived file with its digest, and the tables of
+    /// the segments with the manifests.
     ///
     /// # Errors
     ///
@@ -87,10 +96,18 @@ impl Archive {
         damaged.extend(self.damaged_versions(&versions));
         damaged.sort();
         damaged.dedup();
-        Ok(VerifyReport { segments: all.len(), files: versions.len(), bytes, damaged })
+        let mut unlisted = Vec::new();
+        for home in self.home_files(&mut RebuildReport::default())? {
+            let Origin { machine, home: path, .. } = &home.origin;
+            unlisted.extend(home.unlisted.iter().map(|(name, _)| format!("{machine}:{path}/{name}")));
+        }
+        unlisted.sort();
+        unlisted.dedup();
+        Ok(VerifyReport { segments: all.len(), files: versions.len(), bytes, damaged, unlisted })
     }
 
-    /// Deletes segments that no manifest has used for a day, and joins small segments.
+    /// Deletes segments that no manifest has used for a day, and joins small segments. Segments with files
+    /// that no readable manifest accounts for are kept: their manifest may be lost.
     ///
     /// # Errors
     ///
@@ -118,25 +135,70 @@ impl Archive {
         }
         // Listed first: a segment that is written later is never deleted.
         let stored = self.objects().list(SEGMENTS)?;
-        let used: BTreeSet<String> = self
-            .manifests(&OriginFilter::default())?
-            .iter()
-            .flat_map(|manifest| manifest.segments().into_iter().map(str::to_owned))
-            .collect();
+        let manifests = self.manifests(&OriginFilter::default())?;
+        let used: BTreeSet<&str> = manifests.iter().flat_map(Manifest::segments).collect();
         let limit = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(UNUSED_FOR).as_secs();
-        for object in stored {
+        let is_candidate = |object: &&ObjectInfo| {
             let is_used = segment_digest(&object.name).is_none_or(|digest| used.contains(digest));
-            let is_old = u64::try_from(object.written).unwrap_or(0) < limit;
+            !is_used && u64::try_from(object.written).unwrap_or(0) < limit
+        };
+        let candidates: Vec<&ObjectInfo> = stored.iter().filter(is_candidate).collect();
+        let kept = self.segments_to_keep(&candidates, &manifests)?;
+        report.kept = kept.len();
+        for object in candidates.into_iter().filter(|object| !kept.contains(&object.name)) {
             // A push that needs it has written it again.
-            let is_unchanged =
-                || Ok::<_, ArchiveError>(self.objects().written(&object.name)? == Some(object.written));
-            if !is_used && is_old && is_unchanged()? {
+            if self.objects().written(&object.name)? == Some(object.written) {
                 self.objects().delete(&object.name)?;
                 report.deleted += 1;
                 report.deleted_bytes += object.size;
             }
         }
         Ok(report)
+    }
+
+    /// Selects, of segments that no manifest uses, those with files that no manifest accounts for and those
+    /// that cannot be read. Returns the names of the objects.
+    fn segments_to_keep(
+        &self,
+        candidates: &[&ObjectInfo],
+        manifests: &[Manifest],
+    ) -> Result<BTreeSet<String>, ArchiveError> {
+        let mut kept = BTreeSet::new();
+        let mut unlisted: Option<BTreeSet<(String, String, u32)>> = None;
+        for object in candidates {
+            let table = match self.segment(segment_digest(&object.name).unwrap_or_default()) {
+                Ok(segment) => segment.table,
+                Err(ArchiveError::Damaged { .. }) => {
+                    kept.insert(object.name.clone());
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let folder = table.origin.folder();
+            let manifest = manifests.iter().find(|manifest| manifest.origin.folder() == folder);
+            let is_accounted = |piece: &SegmentPiece| manifest.is_some_and(|known| known.accounts_for(piece));
+            if table.pieces.iter().all(is_accounted) {
+                continue;
+            }
+            // All segments are read only if one of these is not what joining and interruptions leave.
+            if unlisted.is_none() {
+                let mut found = BTreeSet::new();
+                for home in self.home_files(&mut RebuildReport::default())? {
+                    let folder = home.origin.folder();
+                    let versions = home.unlisted.into_iter();
+                    found.extend(versions.map(|(name, number)| (folder.clone(), name, number)));
+                }
+                unlisted = Some(found);
+            }
+            let is_unlisted = |piece: &SegmentPiece| {
+                let version = (folder.clone(), piece.file.clone(), piece.version);
+                unlisted.as_ref().is_some_and(|unlisted| unlisted.contains(&version))
+            };
+            if table.pieces.iter().any(is_unlisted) {
+                kept.insert(object.name.clone());
+            }
+        }
+        Ok(kept)
     }
 
     /// Erases a session from the archive: from the manifests of all machines, and from the segments. It is

@@ -174,3 +174,113 @@ fn sub_agents_next_to_the_log_are_removed_with_their_session() {
     let names = names_below(&setup.fetch()[0]);
     assert_eq!(names, ["history.jsonl", "projects/-p/agent-2.jsonl", OTHER]);
 }
+
+/// Pushes a home, then a longer log and a new session. Returns the names of the files that the last manifest
+/// added.
+fn push_twice(setup: &Setup) -> Vec<&'static str> {
+    setup.push();
+    setup.write(LOG, text(LOG, 90));
+    setup.write(NEW, text(NEW, 7));
+    setup.push();
+    // Claude Code has deleted them.
+    for name in [LOG, NEW] {
+        fs::remove_file(setup.home().join(name)).unwrap();
+    }
+    vec![LOG, NEW]
+}
+
+const NEW: &str = "projects/-q/0b5b3a5e-0000-4000-8000-000000000003.jsonl";
+
+#[test]
+fn nothing_is_deleted_that_only_a_lost_manifest_contained() {
+    for setup in [Setup::new(), Setup::encrypted()] {
+        push_twice(&setup);
+        let expected = setup.archive().manifests(&OriginFilter::default()).unwrap();
+        fs::remove_dir_all(setup.folder().join(MANIFESTS)).unwrap();
+        let archive = setup.archive();
+        assert_eq!(archive.collect_garbage(far_future()).unwrap().deleted, 0);
+        let report = archive.rebuild().unwrap();
+        assert_eq!((report.homes, report.files), (1, 7), "{report:?}");
+        let rebuilt = archive.manifests(&OriginFilter::default()).unwrap();
+        for (name, version) in expected[0].versions() {
+            assert_eq!(rebuilt[0].version(name, version.version).unwrap().digest, version.digest, "{name}");
+        }
+    }
+}
+
+#[test]
+fn files_of_a_lost_newest_manifest_are_kept_and_merged() {
+    // A push before the manifest is rebuilt changes nothing.
+    for (setup, pushes_again) in [(Setup::new(), false), (Setup::encrypted(), false), (Setup::new(), true)] {
+        let last = push_twice(&setup);
+        let archive = setup.archive();
+        let expected = archive.manifests(&OriginFilter::default()).unwrap().remove(0);
+        let newest = archive.objects().list(MANIFESTS).unwrap().pop().unwrap();
+        archive.objects().delete(&newest.name).unwrap();
+        if pushes_again {
+            setup.write("projects/-q/0b5b3a5e-0000-4000-8000-000000000004.jsonl", text("later", 3));
+            setup.push();
+        }
+        let lost: Vec<String> = last.iter().map(|name| format!("laptop:/h/{name}")).collect();
+        assert_eq!(archive.verify(&|| ()).unwrap().unlisted, lost);
+        let garbage = archive.collect_garbage(far_future()).unwrap();
+        assert_eq!((garbage.deleted, garbage.kept), (0, 1));
+        let report = archive.rebuild().unwrap();
+        assert_eq!((report.homes, report.files), (1, 7 + usize::from(pushes_again)), "{report:?}");
+        assert!(report.incomplete.is_empty() && report.damaged.is_empty(), "{report:?}");
+        let merged = archive.manifests(&OriginFilter::default()).unwrap().remove(0);
+        for (name, version) in expected.versions() {
+            assert_eq!(merged.version(name, version.version).unwrap().digest, version.digest, "{name}");
+        }
+        let report = archive.verify(&|| ()).unwrap();
+        assert_eq!((report.damaged, report.unlisted), (vec![], vec![]));
+        assert_eq!(archive.rebuild().unwrap().homes, 0);
+        assert_eq!(archive.collect_garbage(far_future()).unwrap().kept, 0);
+    }
+}
+
+#[test]
+fn a_push_after_the_loss_of_all_manifests_hides_no_deleted_session() {
+    let setup = Setup::new();
+    let deleted = push_twice(&setup);
+    let archive = setup.archive();
+    // A rewritten file, whose versions are numbered anew.
+    setup.write(OTHER, text("rewritten", 9));
+    setup.push();
+    let expected = archive.manifests(&OriginFilter::default()).unwrap().remove(0);
+    fs::remove_dir_all(setup.folder().join(MANIFESTS)).unwrap();
+    setup.write(OTHER, text("rewritten", 12));
+    setup.push();
+    archive.collect_garbage(far_future()).unwrap();
+    archive.rebuild().unwrap();
+    let merged = archive.manifests(&OriginFilter::default()).unwrap().remove(0);
+    for name in deleted {
+        assert_eq!(merged.files[name].current.digest, expected.files[name].current.digest, "{name}");
+    }
+    let current = &merged.files[OTHER].current;
+    assert_eq!(current.size as usize, text("rewritten", 12).len());
+    assert_eq!(archive.verify(&|| ()).unwrap().unlisted, [""; 0]);
+}
+
+#[test]
+fn erased_sessions_do_not_come_back_from_segments() {
+    let setup = Setup::new();
+    write_shared_agents(&setup);
+    setup.push();
+    let archive = setup.archive();
+    let before = setup.dir.path().join("before");
+    for (name, bytes) in files_below(&setup.folder().join(SEGMENTS)) {
+        let path = before.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    archive.remove(SESSION).unwrap();
+    // The removal was interrupted before it deleted the segments.
+    for (name, bytes) in files_below(&before) {
+        fs::write(setup.folder().join(SEGMENTS).join(name), bytes).unwrap();
+    }
+    assert_eq!(archive.verify(&|| ()).unwrap().unlisted, [""; 0]);
+    assert_eq!(archive.rebuild().unwrap().homes, 0);
+    let garbage = archive.collect_garbage(far_future()).unwrap();
+    assert!(garbage.deleted > 0 && garbage.kept == 0, "{garbage:?}");
+}

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::UNIX_EPOCH;
 
 use threadline_app::SessionSource as _;
 use threadline_app::SourceSelection;
@@ -198,6 +199,41 @@ fn the_status_says_which_sessions_would_be_lost() {
     assert!(status.archived.is_empty());
     assert_eq!(status.archive_only, ["0b5b3a5e-0000-4000-8000-000000000002"]);
     assert_eq!(status.prompts_only, [(gone.to_owned(), 1)]);
+}
+
+#[test]
+fn a_session_is_archived_right_after_it_was_written() {
+    for level in [PrivacyLevel::Full, PrivacyLevel::Redacted, PrivacyLevel::Metadata] {
+        let mut setup = Setup::new();
+        setup.level = level;
+        let store = Store::open([setup.home()]);
+        let archive = setup.archive();
+        let counts = || {
+            let status = archive.status(&store, &store.homes()[0], &origin("laptop")).unwrap();
+            [status.archived.len(), status.changed.len(), status.missing.len()]
+        };
+        // Nothing is old enough to be known by its times.
+        setup.push_at(&archive, "laptop", UNIX_EPOCH).unwrap();
+        assert_eq!(counts(), [2, 0, 0], "{level:?}");
+        setup.write(LOG, text(LOG, 41));
+        let file = fs::File::options().write(true).open(setup.home().join(LOG)).unwrap();
+        file.set_modified(UNIX_EPOCH).unwrap();
+        assert_eq!(counts(), [1, 1, 0], "{level:?}");
+    }
+}
+
+#[test]
+fn a_file_with_the_size_of_its_copy_is_compared_by_its_content() {
+    let setup = Setup::new();
+    let archive = setup.archive();
+    let modified = fs::metadata(setup.home().join(LOG)).unwrap().modified().unwrap();
+    setup.push_at(&archive, "laptop", UNIX_EPOCH).unwrap();
+    setup.write(LOG, text(LOG, 40).replace("word7 ", "WORD7 "));
+    let file = fs::File::options().write(true).open(setup.home().join(LOG)).unwrap();
+    file.set_modified(modified).unwrap();
+    let store = Store::open([setup.home()]);
+    let status = archive.status(&store, &store.homes()[0], &origin("laptop")).unwrap();
+    assert_eq!((status.changed.len(), status.archived.len()), (1, 1));
 }
 
 #[test]

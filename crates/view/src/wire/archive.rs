@@ -59,6 +59,7 @@ pub struct ArchiveVerifyObject<'a> {
     pub files: usize,
     pub bytes: u64,
     pub damaged: &'a [String],
+    pub unlisted: &'a [String],
 }
 
 /// The result of `archive gc`.
@@ -68,6 +69,7 @@ pub struct ArchiveGarbageObject {
     pub deleted_segments: usize,
     pub deleted_bytes: u64,
     pub joined_segments: usize,
+    pub kept_segments: usize,
 }
 
 /// The result of `archive remove`.

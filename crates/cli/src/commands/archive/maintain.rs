@@ -14,14 +14,15 @@ use crate::error::{CommandError, CommandOutcome};
 
 /// Read everything in the archive and compare it with its digests
 ///
-/// Exits with 1 if something is damaged.
+/// Exits with 1 if something is damaged, or if the archive contains files that no manifest names: a manifest
+/// is lost, or a push is running or was interrupted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {}
 
 /// Rebuild lost or damaged manifests from the segments
 ///
-/// Every segment says which files it contains. Manifests that can be read are not changed. Exits with 1 if
-/// something is missing or damaged.
+/// Every segment says which files it contains. If the newest manifest of a home is lost, the files that only
+/// it named are added to the earlier one. Exits with 1 if something is missing or damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RebuildArgs {}
 
@@ -38,6 +39,8 @@ pub(crate) struct KeyArgs {
 }
 
 /// Delete what no archived file uses, and join small segments
+///
+/// Files that no manifest names are kept, because their manifest may be lost. Exits with 1 if there are any.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GcArgs {}
 
@@ -55,6 +58,10 @@ pub(crate) struct RemoveArgs {
     apply: bool,
 }
 
+/// Explains files in segments that no manifest names.
+const LOST_MANIFEST_HINT: &str = "hint: a manifest is lost, or a push is running or was interrupted; \
+                                  `threadline archive rebuild` adds the files";
+
 pub(crate) fn run_verify(cx: &Context, VerifyArgs {}: &VerifyArgs) -> Result<CommandOutcome, CommandError> {
     let archive = super::open(cx)?;
     let report = archive.verify(&|| ())?;
@@ -65,10 +72,14 @@ pub(crate) fn run_verify(cx: &Context, VerifyArgs {}: &VerifyArgs) -> Result<Com
             files: report.files,
             bytes: report.bytes,
             damaged: &report.damaged,
+            unlisted: &report.unlisted,
         })?;
     } else {
         for damage in &report.damaged {
             writeln!(answer, "{}", visible(damage))?;
+        }
+        for name in &report.unlisted {
+            writeln!(answer, "{}: in no manifest", visible(name))?;
         }
         let segments = match report.segments {
             // A database has none.
@@ -76,14 +87,20 @@ pub(crate) fn run_verify(cx: &Context, VerifyArgs {}: &VerifyArgs) -> Result<Com
             segments => format!("{}, ", plural(segments as u64, "segment")),
         };
         let files = plural(report.files as u64, "file");
-        let result = match report.damaged.len() {
-            0 => "no damage".to_owned(),
-            damaged => format!("{damaged} damaged"),
+        let result = match (report.damaged.len(), report.unlisted.len()) {
+            (0, 0) => "no damage".to_owned(),
+            (damaged, 0) => format!("{damaged} damaged"),
+            (0, unlisted) => format!("{} in no manifest", plural(unlisted as u64, "file")),
+            (damaged, unlisted) => format!("{damaged} damaged, {unlisted} in no manifest"),
         };
         writeln!(answer, "{segments}{files}, {}: {result}", bytes(report.bytes))?;
     }
     answer.finish()?;
-    Ok(if report.damaged.is_empty() { CommandOutcome::Done } else { CommandOutcome::Negative })
+    if !report.unlisted.is_empty() {
+        cx.ui.note(LOST_MANIFEST_HINT);
+    }
+    let is_sound = report.damaged.is_empty() && report.unlisted.is_empty();
+    Ok(if is_sound { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
 pub(crate) fn run_rebuild(
@@ -108,7 +125,7 @@ pub(crate) fn run_rebuild(
             writeln!(answer, "{}: only the beginning was found", visible(name))?;
         }
         match report.homes {
-            0 => writeln!(answer, "every manifest can be read; nothing to rebuild")?,
+            0 => writeln!(answer, "every manifest can be read and is complete; nothing to rebuild")?,
             homes => {
                 let (homes, files) = (plural(homes as u64, "manifest"), plural(report.files as u64, "file"));
                 writeln!(answer, "{homes} rebuilt, {files}")?;
@@ -140,13 +157,22 @@ pub(crate) fn run_gc(cx: &Context, GcArgs {}: &GcArgs) -> Result<CommandOutcome,
             deleted_segments: report.deleted,
             deleted_bytes: report.deleted_bytes,
             joined_segments: report.joined,
+            kept_segments: report.kept,
         })?;
     } else {
         let deleted = plural(report.deleted as u64, "segment");
         let joined = plural(report.joined as u64, "small segment");
         writeln!(answer, "{deleted} deleted ({}), {joined} joined", bytes(report.deleted_bytes))?;
+        if report.kept > 0 {
+            let kept = plural(report.kept as u64, "unused segment");
+            writeln!(answer, "{kept} kept: damaged, or with files that are in no manifest")?;
+        }
     }
     answer.finish()?;
+    if report.kept > 0 {
+        cx.ui.note(LOST_MANIFEST_HINT);
+        return Ok(CommandOutcome::Negative);
+    }
     Ok(CommandOutcome::Done)
 }
 
