@@ -225,6 +225,12 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     }
     name.is_env |= is_set || is_flag && name.is_password;
     let range = value.range(text)?;
+    if !name.is_vague
+        && is_in_data(text, start)
+        && let Some(is_secret) = is_encoded_secret(&text[range.clone()])
+    {
+        return is_secret.then_some(range);
+    }
     if name.is_password
         && !value.is_quoted
         && (name.is_env || begins_line(bytes, start))
@@ -243,6 +249,32 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let is_word = value.plain_equals && range.len() >= 10 && !text[range.clone()].contains(['[', '.', '/']);
     let is_line = is_line || is_word;
     name.accepts(&text[range.clone()], value.is_quoted, is_line).then_some(range)
+}
+
+/// Returns whether the line of a name belongs to the `data` of a Kubernetes secret, whose values are base64.
+fn is_in_data(text: &str, name: usize) -> bool {
+    const REACH: usize = 4096;
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let before = &text[text.floor_char_boundary(name.saturating_sub(REACH))..name];
+    let mut lines = before.split('\n').rev();
+    let own = indent(lines.next().unwrap_or_default());
+    let parent = lines.find(|line| !line.trim().is_empty() && indent(line) < own);
+    parent.is_some_and(|parent| matches!(parent.trim(), "data:" | "\"data\": {"))
+}
+
+/// Returns whether a value is base64 of a text that may be a password or a token, or of random bytes. `None`
+/// if it is no base64 of either.
+fn is_encoded_secret(value: &str) -> Option<bool> {
+    const SHORTEST: usize = 5;
+    const SHORTEST_KEY: usize = 16;
+    let bytes = STANDARD.decode(value).ok()?;
+    match std::str::from_utf8(&bytes).map(|text| text.trim_end_matches('\n')) {
+        Ok(text) if text.bytes().all(|byte| byte.is_ascii_graphic()) => Some(
+            text.len() >= SHORTEST && !heuristics::is_weak(text) && !heuristics::is_placeholder_value(text),
+        ),
+        Ok(_) => None,
+        Err(_) => (bytes.len() >= SHORTEST_KEY).then_some(true),
+    }
 }
 
 /// Returns whether nothing but a little space, or the sign of a list or of a diff, is before a name on its
@@ -643,7 +675,7 @@ impl SecretName {
                 bytes[0],
                 b'$' | b'{' | b'<' | b'%' | b'[' | b'(' | b'*' | b'~' | b'.' | b'@' | b'#' | b'&'
             )
-            || ["${", "{{", "$(", "()", "://", "..", "=>", "->", "::", "/*", "##"]
+            || ["${", "{{", "$(", "()", "://", "..", "=>", "->", "::", "/*"]
                 .iter()
                 .any(|code| value.contains(code))
             || ["sha1-", "sha256-", "sha384-", "sha512-", "sha256:", "arn:", "data:", "env:"]
@@ -683,13 +715,15 @@ impl SecretName {
                 && !heuristics::is_wordy(bytes)
                 && !is_code;
             let is_scrambled = heuristics::is_scrambled(bytes);
+            // Too long to be a name with a number, and without the letter pairs of one.
+            let is_meaningless = strong && value.len() >= 16 && heuristics::has_uncommon_letters(bytes, 2);
             return if is_phrase {
                 true
             } else if self.is_env {
                 mixed && !is_code || is_scrambled || bytes.iter().all(u8::is_ascii_alphabetic)
             } else {
                 is_quoted && (strong || is_scrambled)
-                    || is_line && (strong && heuristics::is_varied(value) || is_scrambled)
+                    || is_line && (strong && heuristics::is_varied(value) || is_scrambled || is_meaningless)
                     || heuristics::is_random(bytes) && !self::is_code(value)
             };
         }

@@ -179,6 +179,12 @@ pub(crate) fn is_scrambled(text: &[u8]) -> bool {
         && !has_sequence(text)
 }
 
+/// Returns whether letters look random because at most one of `divisor` pairs is common in words.
+pub(crate) fn has_uncommon_letters(text: &[u8], divisor: u32) -> bool {
+    let pairs = LetterPairs::of(text);
+    pairs.all >= 9 && pairs.common * divisor <= pairs.all && !has_sequence(text)
+}
+
 /// Returns whether capitals alone look random, as in the ids of keys.
 pub(crate) fn is_scrambled_upper(text: &[u8]) -> bool {
     let pairs = LetterPairs::of(text);
@@ -450,8 +456,8 @@ pub(crate) fn is_fixture(password: &str) -> bool {
 
 /// Parts of templates, expressions and markup.
 const CODE_PARTS: &[&str] = &[
-    "${", "{{", "$(", "#{", "<%", "%>", "</", "/>", "()", "://", "..", "=>", "->", "::", "/*", "##", "&&",
-    "||", "==", "!=", ");", "&amp;", "&lt;", "&gt;", "&quot;", "[secret:",
+    "${", "{{", "$(", "#{", "<%", "%>", "</", "/>", "()", "://", "..", "=>", "->", "::", "/*", "&&", "||",
+    "==", "!=", ");", "&amp;", "&lt;", "&gt;", "&quot;", "[secret:",
 ];
 
 /// Returns whether a password looks generated: letters of both cases, digits and signs, and no words.
@@ -478,6 +484,8 @@ pub(crate) fn is_generated(password: &str) -> bool {
     is_mixed
         && pairs.common * 2 <= pairs.all
         && !has_sequence(bytes)
+        // A placeholder of a template: `##DB_Password1##`.
+        && !(password.starts_with("##") && password.ends_with("##"))
         && (is_long || !CODE_PARTS.iter().any(|part| password.contains(part)))
         && !is_dummy(password)
 }

@@ -98,6 +98,10 @@ pub(crate) fn find(text: &str, at: Range<usize>) -> Option<Range<usize>> {
         return None;
     }
     let word = text[at.clone()].to_ascii_lowercase();
+    // The result of a test in Go: `--- PASS: TestParse2Files`.
+    if word == " pass:" && text[..at.start].ends_with("---") {
+        return None;
+    }
     if word.starts_with("cred")
         || word.starts_with("log")
         || word.starts_with("sign")
@@ -150,11 +154,17 @@ fn password_at(text: &str, start: usize, value: &str) -> Option<Range<usize>> {
     let secret = trimmed(value);
     let is_random = secret.len() >= 16 && heuristics::is_random(secret.as_bytes());
     let is_real = secret.len() >= 8 && heuristics::is_varied(secret) && heuristics::is_password(secret);
+    // Nothing but letters that form no words.
+    let is_letters = secret.len() >= 12
+        && secret.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && (heuristics::is_scrambled(secret.as_bytes())
+            || heuristics::has_uncommon_letters(secret.as_bytes(), 3));
     // Words that are joined by a hyphen: `weaver7-prod`.
     let n_hyphens = secret.matches('-').count();
     let ends_with_number = secret.bytes().rev().take(2).all(|byte| byte.is_ascii_digit());
     let is_phrase = assignment::is_phrase(secret, false) && (n_hyphens == 1 || ends_with_number);
-    ((is_real || is_random) && is_plain(secret)
+    (is_letters && !heuristics::is_placeholder_value(secret)
+        || (is_real || is_random) && is_plain(secret)
         || is_phrase && !begins_with_term(secret) && !heuristics::is_placeholder_value(secret))
     .then(|| start..start + secret.len())
 }

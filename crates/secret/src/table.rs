@@ -109,7 +109,7 @@ forms! {
     // Monitoring.
     "grafana-token" "a Grafana token" { "glsa_" Word 41..41, "glc_eyJ" Base64 32..400 }
     "new-relic-key" "a New Relic key" { "NRAK-" Upper 27..27, "NRII-" Url 32..32, "NRSP-" Url 32..64 }
-    "sentry-token" "a Sentry token" { "sntrys_" Base64Url 60..400, "sntryu_" Hex 64..64 }
+    "sentry-token" "a Sentry token" { "sntrys_" Cookie 60..400, "sntryu_" Hex 64..64 }
     "dynatrace-token" "a Dynatrace token" { "dt0c01." Dotted 89..89, "dt0s16." Dotted 80..90, "dt0s01." Dotted 80..90 }
     "honeycomb-key" "a Honeycomb key" { "hcaik_" Lower 58..58, "hcbik_" Lower 58..58, "hcxik_" Lower 58..58 }
     "posthog-key" "a PostHog key" { "phx_" Alnum 40..60, "phs_" Alnum 40..60 }

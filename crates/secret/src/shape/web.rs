@@ -73,6 +73,9 @@ pub(super) fn basic(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     (plain && (!user.is_empty() || !password.is_empty()) && !heuristics::is_dummy(password)).then_some(range)
 }
 
+/// The names of attributes of a cookie.
+const COOKIE_ATTRIBUTES: &[&str] = &["path", "domain", "expires", "max-age", "samesite", "priority"];
+
 /// Finds cookies in `Cookie: a=…; b=…`, `Set-Cookie: a=…; Path=/` and `curl -b a=…`: random values, and
 /// passwords in session cookies.
 pub(super) fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
@@ -103,8 +106,7 @@ pub(super) fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<
         let start = place + name.len() + 1;
         let value = value.trim_end();
         let lower = name.trim().to_ascii_lowercase();
-        let is_attribute =
-            ["path", "domain", "expires", "max-age", "samesite", "priority"].contains(&&*lower);
+        let is_attribute = COOKIE_ATTRIBUTES.contains(&&*lower);
         let is_session =
             ["sess", "sid", "auth", "token", "jwt", "login", "remember", "secret", "cookie", "csrf"]
                 .iter()
@@ -131,12 +133,13 @@ pub(super) fn cookies(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<
 /// Finds the random values of a dictionary of cookies: `cookies={'sessionid': '…'}`.
 pub(super) fn cookie_dictionary(text: &str, start: usize, found: &mut dyn FnMut(Range<usize>)) {
     static PAIR: LazyLock<Regex> = LazyLock::new(|| {
-        regex(r#"["'][A-Za-z0-9_.-]{1,64}\\*["']\s*(?::|=>)\s*\\*["']([!#-&(-\[\]-~]{16,})"#)
+        regex(r#"["']([A-Za-z0-9_.-]{1,64})\\*["']\s*(?::|=>)\s*\\*["']([!#-&(-\[\]-~]{16,})"#)
     });
     let Some(rest) = near(text, start).strip_prefix('{') else { return };
     let body = rest.split(['}', '\n']).next().unwrap_or_default();
-    for value in PAIR.captures_iter(body).filter_map(|pair| pair.get(1)) {
-        if heuristics::is_random(value.as_str().as_bytes()) {
+    for (name, value) in PAIR.captures_iter(body).filter_map(|pair| pair.get(1).zip(pair.get(2))) {
+        let is_attribute = COOKIE_ATTRIBUTES.contains(&&*name.as_str().to_ascii_lowercase());
+        if !is_attribute && heuristics::is_random(value.as_str().as_bytes()) {
             found(start + 1 + value.start()..start + 1 + value.end());
         }
     }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use threadline_secret::Rules;
-use threadline_testkit::{secrets, text_without_secrets};
+use threadline_testkit::{SeededRandom, secrets, text_without_secrets};
 
 #[test]
 fn a_secret_of_every_kind_is_found_whole_and_named() {
@@ -204,6 +206,84 @@ fn random_letters_without_digits_are_found() {
     ] {
         let clean = rules.clean(&format!("{start}{secret}\n")).into_owned();
         assert!(clean.starts_with(&format!("{start}[secret:")), "{clean}");
+    }
+}
+
+/// Returns how many of 200 generated texts contain no finding that covers the whole secret.
+fn missed(generate: impl Fn(&mut SeededRandom) -> (String, String)) -> usize {
+    let rules = Rules::new();
+    let is_missed = |seed: &u64| {
+        let (text, secret) = generate(&mut SeededRandom::new(*seed));
+        !rules.find(&text).iter().any(|found| text[found.range.clone()] == *secret)
+    };
+    (1..=200).filter(is_missed).count()
+}
+
+#[test]
+fn sentry_tokens_may_contain_any_character_of_base64() {
+    let n_missed = missed(|lot| {
+        let token = format!("sntrys_eyJ{}+/{}=_{}", lot.text('b', 60), lot.text('b', 17), lot.text('b', 43));
+        (format!("SENTRY_AUTH_TOKEN={token}\n"), token)
+    });
+    assert_eq!(n_missed, 0);
+}
+
+#[test]
+fn values_of_a_kubernetes_secret_are_base64() {
+    for (length, end) in [(9, ""), (12, "\n"), (18, ""), (24, "\n")] {
+        let n_missed = missed(|lot| {
+            let value = STANDARD.encode(format!("{}{end}", lot.text('l', length)));
+            (format!("kind: Secret\ndata:\n  user: YWRh\n\n  password: {value}\ntype: Opaque\n"), value)
+        });
+        assert_eq!(n_missed, 0, "{length}");
+    }
+    let n_missed = missed(|lot| {
+        let bytes: Vec<u8> = (0..18).map(|_| lot.number_below(256) as u8).collect();
+        let value = STANDARD.encode(bytes);
+        (format!("{{\n  \"data\": {{\n    \"password\": \"{value}\"\n  }}\n}}"), value)
+    });
+    assert_eq!(n_missed, 0);
+    let rules = Rules::new();
+    for text in [
+        "data:\n  password: cGFzc3dvcmQ=\n",
+        "data:\n  password: changeme\n",
+        "data:\n  a: b\npassword: amcxdGxvcmph\n",
+        "spec:\n  password: amcxdGxvcmph\n",
+    ] {
+        assert!(rules.find(text).is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn passwords_in_prompts_are_found() {
+    let n_missed = missed(|lot| {
+        let password = lot.text('l', 18);
+        (format!("I set `spring.datasource.password={password}` and it fails"), password)
+    });
+    assert!(n_missed <= 2, "{n_missed} of 200 in a property");
+    let n_missed = missed(|lot| {
+        let password = lot.text('L', 14);
+        (format!("the admin password is {password}, use it"), password)
+    });
+    assert!(n_missed <= 6, "{n_missed} of 200 without digits");
+    let n_missed = missed(|lot| {
+        let password = format!("a{}##{}", lot.text('a', 8), lot.text('a', 9));
+        (format!("connect(user=\"ada\", password=\"{password}\")"), password)
+    });
+    assert!(n_missed <= 6, "{n_missed} of 200 with two signs");
+}
+
+#[test]
+fn names_of_tests_and_dates_of_cookies_are_no_secrets() {
+    let rules = Rules::new();
+    for text in [
+        "    --- PASS: TestParseShadowBranch2Names (0.00s)",
+        "the password is TestGradientPassesThrough",
+        "the password is verschluesselt und przechowywane",
+        "{\"cookie\":{\"originalMaxAge\":86400000,\"expires\":\"1970-01-18T05:47:36.291Z\",\"httpOnly\":true}}",
+        "password: \"##DB_Password1##\"",
+    ] {
+        assert!(rules.find(text).is_empty(), "{text}");
     }
 }
 
