@@ -10,6 +10,7 @@
 
 mod lexer;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use jiff::Zoned;
@@ -195,6 +196,10 @@ impl Query {
         if !wanted {
             let empty = query.excluded.is_empty() && query.filters.is_empty();
             return Err(if empty { QueryError::Empty } else { QueryError::OnlyExcluded });
+        }
+        for terms in [&mut query.terms, &mut query.excluded] {
+            let mut seen = HashSet::new();
+            terms.retain(|term| seen.insert(term.key()));
         }
         query.needle = query.best_needle();
         Ok(query)

@@ -45,17 +45,23 @@ pub(crate) struct Excerpts {
 /// Returns the part of `text` to show: the shortest window with the most terms, and `context` lines around
 /// it. If a term does not occur in it, a second part contains most of the missing terms.
 ///
-/// `found` contains the occurrences of each term. Parts are truncated if lines are very long, and have no
+/// `found` contains the occurrences of each term; of many terms, only the rarest are considered. Parts are truncated if lines are very long, and have no
 /// white space at their ends.
 pub(crate) fn choose_excerpts(text: &str, found: &[Vec<Range<usize>>], context: usize) -> Excerpts {
+    let mut found: Vec<&[Range<usize>]> =
+        found.iter().map(|ranges| &**ranges).filter(|ranges| !ranges.is_empty()).collect();
+    if found.len() > MAX_TERMS {
+        found.sort_by_key(|ranges| ranges.len());
+        found.truncate(MAX_TERMS);
+    }
     let joint = if context > 0 { CONTEXT_JOINT } else { JOINT };
-    let best = best_window(text, found);
+    let best = best_window(text, &found);
     let only = excerpt_around(text, &best, context, [BEFORE, AFTER]);
-    let is_missing = |ranges: &&Vec<Range<usize>>| {
+    let is_missing = |ranges: &&[Range<usize>]| {
         let is_shown = |range: &Range<usize>| only.start <= range.start && range.end <= only.end;
-        !ranges.is_empty() && !ranges.iter().any(is_shown)
+        !ranges.iter().any(is_shown)
     };
-    let missing: Vec<Vec<Range<usize>>> = found.iter().filter(is_missing).cloned().collect();
+    let missing: Vec<&[Range<usize>]> = found.iter().copied().filter(is_missing).collect();
     if missing.is_empty() {
         return Excerpts { parts: vec![only], joint };
     }
@@ -101,12 +107,16 @@ pub(crate) fn is_truncated(text: &str, part: &Range<usize>) -> [bool; 2] {
     [!(before.is_empty() || before.ends_with('\n')), !(behind.is_empty() || behind.starts_with('\n'))]
 }
 
+/// The maximum number of terms that an excerpt is chosen by. The search for the best one takes time for each
+/// pair of an occurrence and a term.
+const MAX_TERMS: usize = 32;
+
 /// The maximum length of a window with several matches.
 const WINDOW: usize = 320;
 
 /// Returns the window that contains the most terms: of several, the one on the fewest lines, then the
 /// shortest, then the first. Without matches, returns the start of the text.
-fn best_window(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
+fn best_window(text: &str, found: &[&[Range<usize>]]) -> Range<usize> {
     let mut places: Vec<(usize, usize, usize)> = Vec::new();
     for (term, ranges) in found.iter().enumerate() {
         // A better window further down is not worth the search.
@@ -116,14 +126,16 @@ fn best_window(text: &str, found: &[Vec<Range<usize>>]) -> Range<usize> {
     let mut best: Option<(std::cmp::Reverse<usize>, usize, usize, Range<usize>)> = None;
     for (i, &(start, ..)) in places.iter().enumerate() {
         let mut terms = Vec::new();
-        let mut end = start;
+        let (mut end, mut lines) = (start, 0);
         for &(_, stop, term) in places[i..].iter().take_while(|(_, stop, _)| *stop <= start + WINDOW) {
             if terms.contains(&term) {
                 continue;
             }
             terms.push(term);
-            end = end.max(stop);
-            let lines = text[start..end].matches('\n').count();
+            if stop > end {
+                lines += text[end..stop].matches('\n').count();
+                end = stop;
+            }
             let window = (std::cmp::Reverse(terms.len()), lines, end - start, start..end);
             if best.as_ref().is_none_or(|best| (window.0, window.1, window.2) < (best.0, best.1, best.2)) {
                 best = Some(window);
@@ -200,6 +212,17 @@ mod tests {
         let both = shown(&line, &["slow", "fast"], 0);
         assert!(both.starts_with("slow filler") && both.contains("filler … filler"), "{both}");
         assert!(both.ends_with("filler fast") && both.len() < 300, "{both}");
+    }
+
+    #[test]
+    fn excerpts_are_chosen_by_the_rarest_terms() {
+        let rare: Vec<String> = (0..MAX_TERMS).map(|number| format!("rare{number:02}")).collect();
+        let line = rare.join(" ");
+        let text = format!("{line}\n{}{}", "filler\n".repeat(100), "common\n".repeat(50));
+        let mut words: Vec<&str> = vec!["common"];
+        words.extend(rare.iter().map(|word| &**word));
+        assert_eq!(shown(&text, &words, 0), line);
+        assert_eq!(shown(&text, &words[..MAX_TERMS], 0).matches(JOINT).count(), 1);
     }
 
     #[test]

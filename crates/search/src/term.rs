@@ -18,6 +18,7 @@ pub(crate) enum Term {
     /// Matches the text without folding.
     Pattern {
         regex: Regex,
+        case: Case,
         /// A text that every match contains, and whether its case is significant.
         required: Option<(String, Case)>,
     },
@@ -68,7 +69,19 @@ impl Term {
             .size_limit(1 << 24)
             .build()?;
         let needs = required_text(text, case).map(|text| (text, case));
-        Ok(Self::Pattern { regex, required: needs })
+        Ok(Self::Pattern { regex, case, required: needs })
+    }
+
+    /// Returns a key that is equal for terms that match the same.
+    pub(crate) fn key(&self) -> (&'static str, String, Case) {
+        match self {
+            Self::Word(word) => ("word", word.folded.clone(), word.case),
+            Self::Phrase(words) => {
+                let text: Vec<&str> = words.iter().map(|word| &*word.folded).collect();
+                ("phrase", text.join(" "), words[0].case)
+            }
+            Self::Pattern { regex, case, .. } => ("pattern", regex.as_str().to_owned(), *case),
+        }
     }
 
     /// Returns whether the term occurs.

@@ -140,6 +140,13 @@ fn queries_are_parsed() {
 }
 
 #[test]
+fn equal_terms_are_searched_once() {
+    let query = Query::parse("a a A \"b  c\" \"b c\" /x/ /x/ /x/i /X/ a:b -n -n", &now()).unwrap();
+    let terms: Vec<String> = query.terms.iter().map(term).collect();
+    assert_eq!((terms.len(), query.excluded.len()), (6, 1), "{terms:?}");
+}
+
+#[test]
 fn sessions_and_projects_are_filtered() {
     let query = Query::parse("x session:3f9 session:aa -project:loom", &now()).unwrap();
     assert!(
