@@ -24,7 +24,7 @@ use edits::{EditTexts, FoundEdits, load_edits, sessions_with_edits};
 use crate::config::App;
 use crate::error::AppError;
 pub use crate::git::GitCommitInfo;
-use crate::git::{CommittedLines, GitFile};
+use crate::git::{CommittedLines, GitFile, GitRunner, TIME_LIMIT};
 
 /// Why the lines of a file could not be assigned.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +94,7 @@ pub struct FileBlame {
     pub commits: Vec<GitCommitInfo>,
     /// Whether the file is in a git repository.
     pub is_in_git: bool,
-    /// Logs that could not be read.
+    /// Logs that could not be read, and git if it did not answer.
     pub unread: Vec<AppError>,
 }
 
@@ -146,7 +146,7 @@ pub struct FileEdits {
     pub path: PathBuf,
     /// The edits in the order of their times.
     pub edits: Vec<LoggedEdit>,
-    /// Logs that could not be read.
+    /// Logs that could not be read, and git if it did not answer.
     pub unread: Vec<AppError>,
 }
 
@@ -172,8 +172,9 @@ impl App {
         if !options.only_edited {
             check_file(&path)?;
         }
+        let runner = GitRunner::new(TIME_LIMIT);
         let (git, sessions) = rayon::join(
-            || GitBlame::of(&path).filter(|_| !options.without_git),
+            || if options.without_git { None } else { GitBlame::of(&runner, &path) },
             || self.store().session_logs(),
         );
         let names = FileNames::new(&path, git.as_ref());
@@ -193,6 +194,7 @@ impl App {
         });
         let lines = lines.collect();
         let is_in_git = git.is_some();
+        unread.extend(git_error(&runner, &path));
         let commits = git.map(|git| git.lines.commits).unwrap_or_default();
         Ok(FileBlame { path, lines, edits: found.edits, commits, is_in_git, unread })
     }
@@ -205,9 +207,11 @@ impl App {
     /// If the path cannot be resolved. [`FileEdits::unread`] contains the errors of logs.
     pub fn file_edits(&self, file: &Path) -> Result<FileEdits, BlameError> {
         let path = self.absolute(file)?;
-        let (git, sessions) = rayon::join(|| GitBlame::of(&path), || self.store().session_logs());
+        let runner = GitRunner::new(TIME_LIMIT);
+        let (git, sessions) = rayon::join(|| GitBlame::of(&runner, &path), || self.store().session_logs());
         let names = FileNames::new(&path, git.as_ref());
         let mut unread: Vec<AppError> = sessions.errors.into_iter().map(AppError::from).collect();
+        unread.extend(git_error(&runner, &path));
         let found = self.edits_of(&sessions.found, &names, EditTexts::Drop, &mut unread);
         Ok(FileEdits { path, edits: found.edits, unread })
     }
@@ -260,17 +264,22 @@ fn read_text(path: &Path) -> Result<String, BlameError> {
     }
 }
 
+/// Returns the error to report if git did not answer.
+fn git_error(runner: &GitRunner, file: &Path) -> Option<AppError> {
+    runner.is_stopped().then(|| AppError::GitTimeout { file: file.to_owned(), limit: TIME_LIMIT })
+}
+
 /// The commits of a file.
-struct GitBlame {
-    file: GitFile,
+struct GitBlame<'g> {
+    file: GitFile<'g>,
     lines: CommittedLines,
     /// Earlier names of the file, and when it lost them.
     renames: Vec<(String, Millis)>,
 }
 
-impl GitBlame {
-    fn of(path: &Path) -> Option<Self> {
-        let file = Some(path).filter(|path| path.is_absolute()).and_then(GitFile::find)?;
+impl<'g> GitBlame<'g> {
+    fn of(git: &'g GitRunner, path: &Path) -> Option<Self> {
+        let file = Some(path).filter(|path| path.is_absolute()).and_then(|path| GitFile::find(git, path))?;
         let lines = file.committed_lines().unwrap_or_default();
         let is_old = |commit: &GitCommitInfo| {
             commit.file != file.name || commit.previous_file.as_ref().is_some_and(|name| *name != file.name)
@@ -302,7 +311,7 @@ struct FileNames {
 }
 
 impl FileNames {
-    fn new(path: &Path, git: Option<&GitBlame>) -> Self {
+    fn new(path: &Path, git: Option<&GitBlame<'_>>) -> Self {
         let mut names = Vec::new();
         let mut roots = Vec::new();
         if let Some(git) = git {
@@ -393,7 +402,7 @@ fn repository_path(path: &str) -> Cow<'_, str> {
 struct Replay<'a> {
     edits: &'a [LoggedEdit],
     names: &'a FileNames,
-    git: Option<&'a GitBlame>,
+    git: Option<&'a GitBlame<'a>>,
 }
 
 /// The origins of the lines of a file in a commit, by commit.
@@ -497,7 +506,7 @@ impl Replay<'_> {
     /// Returns, for each working tree, the origins of the lines in some commits.
     fn origins_at_commits(
         &self,
-        git: &GitBlame,
+        git: &GitBlame<'_>,
         streams: &HashMap<&str, Vec<usize>>,
         commits: &BTreeSet<usize>,
     ) -> Vec<CommitOrigins> {

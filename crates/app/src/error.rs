@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -82,6 +83,14 @@ pub enum AppError {
         message: String,
         /// Suggestions for the user.
         hints: Vec<String>,
+    },
+    /// Git did not answer, so the commits of a file are not known.
+    #[error("git did not answer within {} s and was ended; the commits of `{}` are not shown", .limit.as_secs(), .file.display())]
+    GitTimeout {
+        /// The file.
+        file: PathBuf,
+        /// The time limit.
+        limit: Duration,
     },
     /// Reading or writing failed; the message contains the path.
     #[error(transparent)]

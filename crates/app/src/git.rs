@@ -2,19 +2,30 @@
 //!
 //! A repository is untrusted: its configuration can name programs. Commands run without hooks, pagers,
 //! filters, external diffs, prompts and the network, and read commits only: a file of the working tree might
-//! pass through a filter.
+//! pass through a filter. It can also name pipes, on which git waits for ever, so there is a time limit.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use threadline_entry::Millis;
 
+/// Runs git until a call exceeds the time limit.
+#[derive(Debug)]
+pub(crate) struct GitRunner {
+    limit: Duration,
+    is_stopped: AtomicBool,
+}
+
 /// A file in a git repository.
 #[derive(Clone, Debug)]
-pub(crate) struct GitFile {
+pub(crate) struct GitFile<'g> {
+    git: &'g GitRunner,
     /// The folder of the working tree.
     pub(crate) root: PathBuf,
     /// The path below the root, with slashes.
@@ -53,29 +64,33 @@ pub struct GitCommitInfo {
 /// The maximum size of the output of git.
 const MAX_OUTPUT: u64 = 256 << 20;
 
-impl GitFile {
-    /// Finds the repository of a file. `None` if there is none, or git is not installed or refuses.
-    pub(crate) fn find(file: &Path) -> Option<Self> {
+/// The time after which git is ended.
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+impl<'g> GitFile<'g> {
+    /// Finds the repository of a file. `None` if there is none, or git is not installed, refuses or does not
+    /// answer.
+    pub(crate) fn find(git: &'g GitRunner, file: &Path) -> Option<Self> {
         let dir = file.parent()?;
-        let found = run(dir, &["rev-parse", "--show-toplevel", "--show-prefix"], None)?;
+        let found = git.run(dir, &["rev-parse", "--show-toplevel", "--show-prefix"], None)?;
         let found = String::from_utf8(found).ok()?;
         let mut found = found.split('\n');
         let (root, prefix) = (PathBuf::from(found.next()?), found.next()?);
         let name = format!("{prefix}{}", file.file_name()?.to_str()?);
-        let listed = run(dir, &["worktree", "list", "--porcelain", "-z"], None).unwrap_or_default();
+        let listed = git.run(dir, &["worktree", "list", "--porcelain", "-z"], None).unwrap_or_default();
         let listed = String::from_utf8_lossy(&listed).into_owned();
         let mut worktrees: Vec<PathBuf> =
             listed.split('\0').filter_map(|line| line.strip_prefix("worktree ")).map(PathBuf::from).collect();
         if !worktrees.contains(&root) {
             worktrees.push(root.clone());
         }
-        Some(Self { root, name, worktrees })
+        Some(Self { git, root, name, worktrees })
     }
 
     /// Returns the commits of all lines in the current commit; `None` if it does not contain the file.
     pub(crate) fn committed_lines(&self) -> Option<CommittedLines> {
         let arguments = ["blame", "--porcelain", "--no-textconv", "HEAD", "--", &self.name];
-        parse_blame(&run(&self.root, &arguments, None)?)
+        parse_blame(&self.git.run(&self.root, &arguments, None)?)
     }
 
     /// Returns the earlier names of the file, and the times of the commits that renamed it.
@@ -90,7 +105,8 @@ impl GitFile {
             "HEAD",
             "--",
         ];
-        let output = run(&self.root, &[&arguments[..], &[&self.name]].concat(), None).unwrap_or_default();
+        let arguments = [&arguments[..], &[&self.name]].concat();
+        let output = self.git.run(&self.root, &arguments, None).unwrap_or_default();
         let output = String::from_utf8_lossy(&output).into_owned();
         let (mut renames, mut at) = (Vec::new(), 0);
         for line in output.lines() {
@@ -111,7 +127,7 @@ impl GitFile {
         // A name with a newline would be read as two.
         let commits: Vec<_> = commits.iter().filter(|(_, name)| !name.contains('\n')).collect();
         let asked: String = commits.iter().map(|(id, name)| format!("{id}:{name}\n")).collect();
-        let Some(answer) = run(&self.root, &["cat-file", "--batch"], Some(asked)) else {
+        let Some(answer) = self.git.run(&self.root, &["cat-file", "--batch"], Some(asked)) else {
             return HashMap::new();
         };
         let mut texts = HashMap::new();
@@ -224,7 +240,10 @@ const SAFE_SETTINGS: &[&str] = &[
     "blame.markIgnoredLines=false",
     "blame.markUnblamableLines=false",
     "blame.showRoot=true",
+    "mailmap.file=",
+    "mailmap.blob=",
     "protocol.allow=never",
+    "safe.bareRepository=explicit",
 ];
 
 /// Variables that would make git use another repository, or start a program.
@@ -243,8 +262,57 @@ const UNSAFE_VARIABLES: &[&str] = &[
     "GIT_LITERAL_PATHSPECS",
 ];
 
-/// Runs git in a folder, and returns its output. `None` if it fails.
-fn run(dir: &Path, arguments: &[&str], input: Option<String>) -> Option<Vec<u8>> {
+impl GitRunner {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self { limit, is_stopped: AtomicBool::new(false) }
+    }
+
+    /// Returns whether git was ended because it did not answer in time.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Runs git in a folder, and returns its output. `None` if it fails, or if this or an earlier call did
+    /// not end in time.
+    fn run(&self, dir: &Path, arguments: &[&str], input: Option<String>) -> Option<Vec<u8>> {
+        if self.is_stopped() {
+            return None;
+        }
+        let mut child = command(dir, arguments, input.is_some()).spawn().ok()?;
+        // Git may write before it has read all of its input, so both happen at the same time.
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        std::thread::spawn(move || {
+            if let (Some(mut stdin), Some(input)) = (stdin, input) {
+                let _ = stdin.write_all(input.as_bytes());
+            }
+        });
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut output = Vec::new();
+            let read = stdout.map(|stdout| stdout.take(MAX_OUTPUT).read_to_end(&mut output));
+            let _ = sender.send(read.is_some_and(|read| read.is_ok()).then_some(output));
+        });
+        let end = Instant::now() + self.limit;
+        let output = receiver.recv_timeout(self.limit);
+        let is_complete = |output: &Vec<u8>| (output.len() as u64) < MAX_OUTPUT;
+        if matches!(&output, Ok(output) if output.as_ref().is_none_or(|output| !is_complete(output))) {
+            kill(&mut child);
+            return None;
+        }
+        let status = match &output {
+            Ok(_) => wait_until(&mut child, end),
+            Err(_) => None,
+        };
+        let Some(status) = status else {
+            self.is_stopped.store(true, Ordering::Relaxed);
+            kill(&mut child);
+            return None;
+        };
+        output.ok().flatten().filter(|_| status.success())
+    }
+}
+
+fn command(dir: &Path, arguments: &[&str], has_input: bool) -> Command {
     let mut command = Command::new("git");
     command.arg("--no-pager").arg("--literal-pathspecs").arg("-C").arg(dir);
     for setting in SAFE_SETTINGS {
@@ -253,6 +321,9 @@ fn run(dir: &Path, arguments: &[&str], input: Option<String>) -> Option<Vec<u8>>
     for variable in UNSAFE_VARIABLES {
         command.env_remove(variable);
     }
+    // Programs that git starts are ended with it.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command
         .args(arguments)
         .env("GIT_TERMINAL_PROMPT", "0")
@@ -260,25 +331,32 @@ fn run(dir: &Path, arguments: &[&str], input: Option<String>) -> Option<Vec<u8>>
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_NO_REPLACE_OBJECTS", "1")
         .env("LC_ALL", "C")
-        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdin(if has_input { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
-    // Git may write before it has read all of its input, so both happen at the same time.
-    let stdin = child.stdin.take();
-    let writer = std::thread::spawn(move || {
-        if let (Some(mut stdin), Some(input)) = (stdin, input) {
-            let _ = stdin.write_all(input.as_bytes());
+    command
+}
+
+/// Waits for a process that has closed its output, so it is about to end.
+fn wait_until(child: &mut Child, end: Instant) -> Option<std::process::ExitStatus> {
+    const PAUSE: Duration = Duration::from_millis(1);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < end => std::thread::sleep(PAUSE),
+            Ok(None) | Err(_) => return None,
         }
-    });
-    let mut output = Vec::new();
-    let read = child.stdout.take()?.take(MAX_OUTPUT).read_to_end(&mut output);
-    if output.len() as u64 >= MAX_OUTPUT {
-        let _ = child.kill();
     }
-    let status = child.wait();
-    let _ = writer.join();
-    (read.is_ok() && status.is_ok_and(|status| status.success())).then_some(output)
+}
+
+/// Ends a process and those that it started.
+fn kill(child: &mut Child) {
+    #[cfg(unix)]
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 #[cfg(test)]
@@ -311,5 +389,70 @@ filename new
         assert_eq!((&*blame.commits[1].author, blame.commits[1].at), ("Bob", 1_700_000_001_000));
         assert_eq!(blame.commits[1].previous_file.as_deref(), Some("old name"));
         assert_eq!(parse_blame(b"broken\n").map(|blame| blame.lines.len()), None);
+    }
+    /// Creates a repository with a commit of `a`. `None` if git is not installed.
+    fn repository(dir: &Path) -> Option<()> {
+        std::fs::write(dir.join("a"), "one\n").unwrap();
+        let user = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
+        for arguments in [&["init", "-q"][..], &["add", "a"], &["commit", "-q", "-m", "First"]] {
+            let mut command = Command::new("git");
+            command.current_dir(dir).args(user).args(arguments).env("GIT_CONFIG_GLOBAL", "/dev/null");
+            command.status().ok().filter(std::process::ExitStatus::success)?;
+        }
+        Some(())
+    }
+
+    fn set(dir: &Path, name: &str, value: &Path) {
+        let status = Command::new("git").current_dir(dir).args(["config", name]).arg(value).status();
+        assert!(status.unwrap().success());
+    }
+
+    #[cfg(unix)]
+    fn pipe(path: &Path) {
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_repository_that_names_a_pipe_ends_the_calls_of_git() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(()) = repository(dir.path()) else { return };
+        pipe(&dir.path().join("pipe"));
+        set(dir.path(), "include.path", &dir.path().join("pipe"));
+        let git = GitRunner::new(Duration::from_millis(100));
+        assert!(GitFile::find(&git, &dir.path().join("a")).is_none());
+        assert!(git.is_stopped());
+        // A second call would wait again.
+        assert_eq!(git.run(dir.path(), &["--version"], None), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_map_of_authors_that_the_configuration_names_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(()) = repository(dir.path()) else { return };
+        pipe(&dir.path().join("pipe"));
+        set(dir.path(), "mailmap.file", &dir.path().join("pipe"));
+        let git = GitRunner::new(TIME_LIMIT);
+        let file = GitFile::find(&git, &dir.path().join("a")).unwrap();
+        let lines = file.committed_lines().unwrap();
+        assert_eq!(lines.commits[0].author, "Ada");
+        std::fs::remove_file(dir.path().join("pipe")).unwrap();
+        std::fs::write(dir.path().join("pipe"), "Other <other@example.com> <ada@example.com>\n").unwrap();
+        assert_eq!(file.committed_lines().unwrap().commits[0].author, "Ada");
+    }
+
+    #[test]
+    fn a_bare_repository_in_a_folder_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(()) = repository(dir.path()) else { return };
+        let bare = dir.path().join("sub");
+        let status = Command::new("git").args(["clone", "-q", "--bare"]).arg(dir.path()).arg(&bare).status();
+        assert!(status.unwrap().success());
+        set(&bare, "core.bare", Path::new("false"));
+        set(&bare, "core.worktree", dir.path());
+        let git = GitRunner::new(TIME_LIMIT);
+        assert!(GitFile::find(&git, &bare.join("HEAD")).is_none());
+        assert!(GitFile::find(&git, &dir.path().join("a")).is_some());
     }
 }

@@ -94,10 +94,16 @@ pub(crate) fn real_path(dir: &Path) -> String {
 /// outside a repository.
 ///
 /// The sessions of a project may be in the folder of any of its worktrees. Reads git's files and starts no
-/// process. A worktree whose directory was deleted is included, since its sessions may still exist.
+/// process. These files are untrusted, since a folder may come from an archive: another folder is a worktree
+/// only if its own files lead back to the repository. A deleted one is included if it was below the main
+/// worktree.
 pub fn worktrees(path: &Path) -> Vec<PathBuf> {
-    let Some((top, common)) = path.ancestors().find_map(|dir| Some((dir, common_dir(dir)?))) else {
+    let is_repository = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok();
+    let Some(top) = path.ancestors().find(is_repository) else {
         return Vec::new();
+    };
+    let Some(common) = common_dir(top) else {
+        return vec![top.to_owned()];
     };
     let mut all = Vec::new();
     match common.file_name() {
@@ -105,8 +111,18 @@ pub fn worktrees(path: &Path) -> Vec<PathBuf> {
         Some(name) if name == ".git" => all.extend(common.parent().map(Path::to_owned)),
         _ => all.push(top.to_owned()),
     }
-    let admin = fs_err::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
-    let mut linked: Vec<_> = admin.filter_map(|entry| linked_worktree(&entry.path())).collect();
+    let main = all.clone();
+    let folder = common.join("worktrees");
+    let admin = if is_real_dir(&folder) { fs_err::read_dir(folder).ok() } else { None };
+    let admin = admin.into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut linked: Vec<_> = admin
+        .filter_map(|admin| {
+            let worktree = linked_worktree(&admin).filter(|_| is_real_dir(&admin))?;
+            let is_deleted_below =
+                || worktree.symlink_metadata().is_err() && main.iter().any(|main| worktree.starts_with(main));
+            (leads_to(&worktree, &admin) || is_deleted_below()).then_some(worktree)
+        })
+        .collect();
     linked.sort();
     for worktree in linked {
         if !all.contains(&worktree) {
@@ -116,20 +132,38 @@ pub fn worktrees(path: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Returns the directory that the worktrees of a repository share, given one worktree.
-fn common_dir(dir: &Path) -> Option<PathBuf> {
-    let git = dir.join(".git");
+/// Returns the directory that the worktrees of a repository share, given one worktree; `None` if it shares
+/// nothing, like a submodule, or if the directory does not belong to it.
+fn common_dir(top: &Path) -> Option<PathBuf> {
+    let git = top.join(".git");
     if git.is_dir() {
-        return Some(git);
+        // A link may lead to the repository of another project.
+        return is_real_dir(&git).then_some(git);
     }
-    let git_dir = read_path(&git, "gitdir:", dir)?;
-    // The git directory of a submodule has no `commondir`: nothing is shared.
-    Some(read_path(&git_dir.join("commondir"), "", &git_dir).unwrap_or(git_dir))
+    let admin = read_path(&git, "gitdir:", top)?;
+    let common = read_path(&admin.join("commondir"), "", &admin)?;
+    let is_inside = real(&admin)?.parent()? == real(&common)?.join("worktrees");
+    (is_inside && real(&linked_worktree(&admin)?)? == real(top)?).then_some(common)
 }
 
 /// Returns the path of the worktree that the git directory `admin` describes.
 fn linked_worktree(admin: &Path) -> Option<PathBuf> {
     read_path(&admin.join("gitdir"), "", admin)?.parent().map(Path::to_owned)
+}
+
+/// Returns whether the `.git` file of a worktree names this git directory.
+fn leads_to(worktree: &Path, admin: &Path) -> bool {
+    let named = read_path(&worktree.join(".git"), "gitdir:", worktree);
+    named.is_some_and(|named| real(&named).is_some() && real(&named) == real(admin))
+}
+
+fn real(path: &Path) -> Option<PathBuf> {
+    fs_err::canonicalize(path).ok()
+}
+
+/// Returns whether a path is a directory, and no link to one.
+fn is_real_dir(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
 /// Reads the path in one of git's small files, relative to `base`.
@@ -210,26 +244,88 @@ mod tests {
         assert!(folder_matches("-tmp-cafe-", "/tmp/cafe\u{301}"), "the decomposed form matches");
     }
 
+    /// Writes files below a folder. `{}` in a text is the folder.
+    fn put_all(folder: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = folder.join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text.replace("{}", folder.to_str().unwrap())).unwrap();
+        }
+    }
+
     #[test]
     fn worktrees_are_found_from_any_worktree() {
         let dir = tempfile::tempdir().unwrap();
-        let at = |path: &str| dir.path().join(path);
-        let put = |path: &str, text: String| {
-            fs_err::create_dir_all(at(path).parent().unwrap()).unwrap();
-            fs_err::write(at(path), text).unwrap();
-        };
-        put("main/.git/worktrees/one/gitdir", format!("{}\n", at("one/.git").display()));
-        put("main/.git/worktrees/one/commondir", "../..\n".into());
-        put("main/.git/worktrees/two/gitdir", "../../../../deep/two/.git\n".into());
-        put("main/.git/worktrees/broken/HEAD", "x".into());
-        put("one/.git", format!("gitdir: {}\n", at("main/.git/worktrees/one").display()));
+        let root = fs_err::canonicalize(dir.path()).unwrap();
+        let at = |path: &str| root.join(path);
+        put_all(
+            &root,
+            &[
+                ("main/.git/worktrees/one/gitdir", "{}/one/.git\n"),
+                ("main/.git/worktrees/one/commondir", "../..\n"),
+                ("main/.git/worktrees/two/gitdir", "../../../../deep/two/.git\n"),
+                ("main/.git/worktrees/two/commondir", "../..\n"),
+                ("main/.git/worktrees/broken/HEAD", "x"),
+                ("main/.git/worktrees/gone/gitdir", "{}/main/.claude/worktrees/gone/.git\n"),
+                ("one/.git", "gitdir: {}/main/.git/worktrees/one\n"),
+                ("deep/two/.git", "gitdir: ../../main/.git/worktrees/two\n"),
+                ("main/sub/.git", "gitdir: ../.git/modules/sub\n"),
+            ],
+        );
         fs_err::create_dir_all(at("main/src/inner")).unwrap();
-        let all = [at("main"), at("deep/two"), at("one")];
-        assert_eq!(worktrees(&at("main")), all);
-        assert_eq!(worktrees(&at("main/src/inner")), all);
-        assert_eq!(worktrees(&at("one")), all);
-        put("main/sub/.git", "gitdir: ../.git/modules/sub\n".into());
+        let all = [at("main"), at("deep/two"), at("main/.claude/worktrees/gone"), at("one")];
+        for inside in ["main", "main/src/inner", "one", "deep/two"] {
+            assert_eq!(worktrees(&at(inside)), all, "{inside}");
+        }
         assert_eq!(worktrees(&at("main/sub")), [at("main/sub")]);
         assert!(worktrees(Path::new("/")).is_empty());
+    }
+
+    #[test]
+    fn a_repository_cannot_claim_folders_that_do_not_belong_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs_err::canonicalize(dir.path()).unwrap();
+        let at = |path: &str| root.join(path);
+        put_all(
+            &root,
+            &[
+                // Another project, with a worktree.
+                ("home/other/.git/worktrees/tree/gitdir", "{}/home/tree/.git\n"),
+                ("home/other/.git/worktrees/tree/commondir", "../..\n"),
+                ("home/tree/.git", "gitdir: {}/home/other/.git/worktrees/tree\n"),
+                // A folder, an existing worktree and a deleted folder that are not its own.
+                ("home/a/.git/worktrees/x/gitdir", "{}/home/.git\n"),
+                ("home/a/.git/worktrees/y/gitdir", "{}/home/tree/.git\n"),
+                ("home/a/.git/worktrees/z/gitdir", "{}/home/deleted/.git\n"),
+                // A shared directory that does not contain the git directory.
+                ("home/b/.git", "gitdir: inner\n"),
+                ("home/b/inner/gitdir", "{}/home/b/.git\n"),
+                ("home/b/inner/commondir", "{}/home/.git\n"),
+                ("home/c/.git", "gitdir: .hidden/worktrees/x\n"),
+                ("home/c/.hidden/worktrees/x/gitdir", "{}/home/c/.git\n"),
+                ("home/c/.hidden/worktrees/x/commondir", "{}/home/other/.git\n"),
+                // The git directories of others.
+                ("home/d/.git", "gitdir: {}/home/other/.git\n"),
+                ("home/e/.git", "gitdir: {}/home/other/.git/worktrees/tree\n"),
+            ],
+        );
+        let mut names = vec!["a", "b", "c", "d", "e"];
+        #[cfg(unix)]
+        {
+            let link = |target: &str, path: &str| {
+                fs_err::create_dir_all(at(path).parent().unwrap()).unwrap();
+                fs_err::os::unix::fs::symlink(at(target), at(path)).unwrap();
+            };
+            link("home/other/.git", "home/f/.git");
+            link("home/other/.git/worktrees", "home/g/.git/worktrees");
+            link("home/tree/.git", "home/h/.git");
+            link("home/other/.git/worktrees/tree", "home/i/.git/worktrees/tree");
+            names.extend(["f", "g", "h", "i"]);
+        }
+        for name in names {
+            let own = at("home").join(name);
+            assert_eq!(worktrees(&own), [own], "{name}");
+        }
+        assert_eq!(worktrees(&at("home/tree")), [at("home/other"), at("home/tree")]);
     }
 }

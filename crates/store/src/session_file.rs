@@ -414,6 +414,8 @@ mod tests {
         let (main, tree) = (root.join("main"), root.join("tree"));
         fs_err::create_dir_all(main.join(".git/worktrees/t")).unwrap();
         fs_err::write(main.join(".git/worktrees/t/gitdir"), tree.join(".git").to_str().unwrap()).unwrap();
+        let link = format!("gitdir: {}", main.join(".git/worktrees/t").display());
+        put(&tree.join(".git"), &link);
         let home = root.join("home");
         let folder = |dir: &Path| home.join("projects").join(crate::encode_project(dir.to_str().unwrap()));
         put(&folder(&main).join("m.jsonl"), PROMPT);
