@@ -112,38 +112,26 @@ enum PastContent {
     Unknown,
 }
 
-/// The maximum number of files with the same backup. Claude Code makes one backup for each file.
-const MAX_FILES_OF_BACKUP: usize = 16;
-
 /// The files that were read for a plan. A log may name the same backup, or an existing file in different
 /// spellings, any number of times.
 #[derive(Default)]
 struct FileReader {
-    /// By name.
-    backups: HashMap<String, SharedBackup>,
+    /// By name; `None` if there is no backup with this name.
+    backups: HashMap<String, Option<Arc<Vec<u8>>>>,
     /// By path with links resolved.
     digests: HashMap<PathBuf, FileDigest>,
 }
 
-/// The backup of one or more files.
-struct SharedBackup {
-    /// `None` if there is no backup with this name.
-    content: Option<Arc<Vec<u8>>>,
-    n_files: usize,
-}
-
 impl FileReader {
-    /// Reads a backup; `None` if there is none with this name, or if too many other files have it.
+    /// Reads a backup; `None` if there is none with this name.
     fn backup(&mut self, session: &SessionFile, name: &str) -> Result<Option<Arc<Vec<u8>>>, AppError> {
-        if !self.backups.contains_key(name) {
-            let read = session.backup(name).map_err(AppError::read(format!("the backup {name}")))?;
-            let backup = SharedBackup { content: read.map(Arc::new), n_files: 0 };
-            self.backups.insert(name.to_owned(), backup);
+        if let Some(known) = self.backups.get(name) {
+            return Ok(known.clone());
         }
-        Ok(self.backups.get_mut(name).and_then(|backup| {
-            backup.n_files += 1;
-            backup.content.clone().filter(|_| backup.n_files <= MAX_FILES_OF_BACKUP)
-        }))
+        let read = session.backup(name).map_err(AppError::read(format!("the backup {name}")))?;
+        let backup = read.map(Arc::new);
+        self.backups.insert(name.to_owned(), backup.clone());
+        Ok(backup)
     }
 
     /// Returns the form of a file whose text is in the log: that of the file on disk, or else of its last

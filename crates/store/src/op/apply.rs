@@ -125,6 +125,7 @@ impl Operations {
             grows: step.kind == FileKind::Log,
             backup: has_backup.then(|| format!("{i}.before")),
             length_before: None,
+            size_before: None,
             sha256_before: None,
             modified_before: modified.and_then(millis),
             length_after: None,
@@ -133,6 +134,8 @@ impl Operations {
         };
         if let Some(read) = read {
             file.set_before(read);
+            file.size_before =
+                metadata.map(|metadata| metadata.len()).filter(|size| file.grows && *size > read.length);
         }
         Ok(file)
     }

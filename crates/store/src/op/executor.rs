@@ -192,7 +192,9 @@ impl Executor<'_> {
     pub(super) fn set_times(&self, receipt: &Receipt, version: Version) -> Result<(), OpError> {
         for file in &receipt.files {
             let (path, millis, length) = match version {
-                Version::Before => (Some(&*file.path), file.modified_before, file.length_before),
+                Version::Before => {
+                    (Some(&*file.path), file.modified_before, file.size_before.or(file.length_before))
+                }
                 Version::After => {
                     let path = version_file(file, version).map(|version| version.path);
                     (path, file.modified_after, file.length_after)

@@ -49,8 +49,10 @@ impl Executor<'_> {
         if end <= offset {
             return Ok(offset);
         }
-        self.append_lines(new, &lines)?;
-        self.foreign_bytes += end - offset;
+        if !lines.is_empty() {
+            self.append_lines(new, &lines)?;
+            self.foreign_bytes += (end - offset).min(lines.len() as u64);
+        }
         Ok(end)
     }
 
@@ -133,11 +135,19 @@ impl Executor<'_> {
 }
 
 /// Reads the lines of a file that end after `offset`, and returns where they begin: before `offset` if that
-/// is inside a line that has grown since.
+/// is inside a line that has grown since. A line that has only got its newline since has not grown.
 pub(super) fn read_lines_from(file: &mut File, offset: u64) -> io::Result<(u64, Vec<u8>)> {
-    let has_grown = file.metadata()?.len() > offset;
-    let start = if has_grown { line_start(file, offset)? } else { offset };
-    Ok((start, read_from(file, start)?))
+    if file.metadata()?.len() <= offset {
+        return Ok((offset, read_from(file, offset)?));
+    }
+    let start = line_start(file, offset)?;
+    let mut lines = read_from(file, start)?;
+    let known = (offset - start) as usize;
+    if known > 0 && lines.get(known) == Some(&b'\n') {
+        lines.drain(..=known);
+        return Ok((offset + 1, lines));
+    }
+    Ok((start, lines))
 }
 
 /// The length of the lines of a text that have a newline.

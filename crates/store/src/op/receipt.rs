@@ -84,6 +84,10 @@ pub struct ReceiptFile {
     pub backup: Option<String>,
     /// Its previous length.
     pub length_before: Option<u64>,
+    /// Its size when the operation began, if that was larger than the previous length: by an incomplete last
+    /// line, or by lines of other programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_before: Option<u64>,
     /// The SHA-256 of its previous content, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256_before: Option<String>,
@@ -115,6 +119,11 @@ impl ReceiptFile {
     /// The new content, if it is known.
     pub(super) fn after(&self) -> Option<FileDigest> {
         FileDigest::from_hex(self.length_after?, self.sha256_after.as_deref()?)
+    }
+
+    /// The number of bytes that followed the previous content when the operation began.
+    pub(super) fn rest_before(&self) -> u64 {
+        self.size_before.zip(self.length_before).map_or(0, |(size, length)| size.saturating_sub(length))
     }
 
     /// Sets the previous content.

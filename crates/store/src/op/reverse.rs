@@ -7,7 +7,7 @@ use super::apply::Switched;
 use super::executor::Executor;
 use super::status::Status;
 use super::version::Version;
-use super::{Attempt, ChangedFile, OpError, OperationState, Operations, Receipt};
+use super::{Attempt, ChangedFile, OpError, OperationState, Operations, Receipt, ReceiptFile};
 
 /// The result of an undo or a redo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub struct Reversal {
     pub untouched: usize,
     /// The files that other programs or people have changed since, which were not changed.
     pub skipped: Vec<ChangedFile>,
-    /// The number of bytes that other programs had appended to the changed files, and that were kept.
+    /// The number of bytes that other programs have appended to the changed files since the operation, and
+    /// that were kept.
     pub foreign_bytes: u64,
 }
 
@@ -75,7 +76,9 @@ impl Operations {
         match self.switch_all(&mut receipt, to, partial, &mut executor) {
             Ok(Switched { files, skipped }) => {
                 let untouched = receipt.files.len() - files - skipped.len();
-                let foreign_bytes = executor.foreign_bytes;
+                // What was after the content when the operation began was not appended since.
+                let known: u64 = receipt.files.iter().map(ReceiptFile::rest_before).sum();
+                let foreign_bytes = executor.foreign_bytes.saturating_sub(known);
                 Ok(Reversal { receipt, files, untouched, skipped, foreign_bytes })
             }
             Err(error @ OpError::Changed { .. }) if receipt.state == before => Err(error),

@@ -144,6 +144,64 @@ fn everything_is_done_undone_and_redone() {
     }
 }
 
+/// Two programs plan an edit of the same log, whose last line has no newline, and apply them one after the
+/// other.
+#[test]
+fn edits_at_once_of_a_log_without_a_last_newline_do_not_repeat_its_last_line() {
+    let world = World::new();
+    let log = world.put("home/s.jsonl", "a\nlast");
+    let title = vec![replace(log.clone(), "a\nlast", "a\nlast\ntitle\n")];
+    let edit = vec![replace(log, "a\nlast", "A\nLAST\n")];
+    let title = world.operations.apply(operation("a"), title).unwrap();
+    let edit = world.operations.apply(operation("bb"), edit).unwrap();
+    assert_eq!(world.read("home/s.jsonl"), "A\nLAST\ntitle\n");
+    for _ in 0..2 {
+        let undone = world.operations.undo(&edit, false).unwrap();
+        assert_eq!(undone.foreign_bytes, 0);
+        assert_eq!(world.read("home/s.jsonl"), "a\nlast\ntitle\n");
+        let undone = world.operations.undo(&title, false).unwrap();
+        assert_eq!(undone.foreign_bytes, 0);
+        assert_eq!(world.read("home/s.jsonl"), "a\nlast");
+        assert_eq!(world.operations.redo(&title, false).unwrap().foreign_bytes, 0);
+        assert_eq!(world.operations.redo(&edit, false).unwrap().foreign_bytes, 0);
+        assert_eq!(world.read("home/s.jsonl"), "A\nLAST\ntitle\n");
+    }
+}
+
+#[test]
+fn a_program_that_completes_the_last_line_adds_no_second_one() {
+    let world = World::new();
+    let log = world.put("home/s.jsonl", "a\nlast");
+    let done =
+        world.operations.apply(operation("a"), vec![replace(log.clone(), "a\nlast", "A\nLAST\n")]).unwrap();
+    let backup = world.operations.folder("a").join("0.before");
+    // A program that had the log open before the edit.
+    add(&backup, "\nlate\n");
+    let undone = world.operations.undo(&done, false).unwrap();
+    assert_eq!((world.read("home/s.jsonl").as_str(), undone.foreign_bytes), ("a\nlast\nlate\n", 5));
+}
+
+#[test]
+fn the_incomplete_last_line_of_a_log_was_not_appended_since() {
+    let world = World::new();
+    let log = world.put("home/s.jsonl", "a\n{\"torn");
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    fs_err::OpenOptions::new().append(true).open(&log).unwrap().set_modified(time).unwrap();
+    let title = vec![replace(log.clone(), "a\n", "a\ntitle\n")];
+    let done = world.operations.apply(operation("a"), title).unwrap();
+    assert_eq!(world.read("home/s.jsonl"), "a\ntitle\n{\"torn");
+    for _ in 0..2 {
+        let undone = world.operations.undo(&done, false).unwrap();
+        assert_eq!((world.read("home/s.jsonl").as_str(), undone.foreign_bytes), ("a\n{\"torn", 0));
+        assert_eq!(fs_err::metadata(&log).unwrap().modified().unwrap(), time);
+        assert_eq!(world.operations.redo(&done, false).unwrap().foreign_bytes, 0);
+        assert_eq!(world.read("home/s.jsonl"), "a\ntitle\n{\"torn");
+    }
+    add(&log, "\"}\nmore\n");
+    let undone = world.operations.undo(&done, false).unwrap();
+    assert_eq!((world.read("home/s.jsonl").as_str(), undone.foreign_bytes), ("a\n{\"torn\"}\nmore\n", 8));
+}
+
 #[test]
 fn the_operation_that_was_undone_last_is_redone_first() {
     let world = World::new();
@@ -265,7 +323,8 @@ fn lines_of_others_stay_in_every_version() {
     add(&world.at("home/replaced.jsonl"), "two\n");
     add(&world.at("home/appended.jsonl"), "three\n");
     let undone = world.operations.undo(&done, false).unwrap();
-    assert_eq!((undone.files, undone.foreign_bytes), (2, 14));
+    // One line was there before the operation began.
+    assert_eq!((undone.files, undone.foreign_bytes), (2, 10));
     assert_eq!(world.read("home/replaced.jsonl"), "old\none\ntwo\n");
     assert_eq!(world.read("home/appended.jsonl"), "line\ntorn\nthree\n");
     add(&world.at("home/replaced.jsonl"), "four\n");
