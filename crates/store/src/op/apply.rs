@@ -88,6 +88,7 @@ impl Operations {
         self.fs.create_folder(&folder, Visibility::Private)?;
         let mut executor = self.executor(&receipt);
         let result = self.stage(&mut receipt, steps, &executor).and_then(|()| {
+            executor.copy_all_ahead(&receipt, Version::After)?;
             self.set_state(&mut receipt, OperationState::Applying)?;
             self.switch_to(&mut receipt, Version::After, true, &mut executor)?;
             // A file whose new content is the old one keeps its staged copy until here.

@@ -1,17 +1,18 @@
 //! Displaced files: files that lost their name to another version and are not in the operation's folder yet.
 
 use std::collections::HashSet;
-use std::fs::Metadata;
-use std::io;
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::executor::Executor;
 use super::foreign_lines::Extent;
+use super::install::cannot_write;
 use super::version::{ContentMatch, Version, VersionFile, is_same_file, version_file};
 use super::{ChangedFile, FileAction, FileDigest, OpError, Receipt, ReceiptFile};
 use crate::append::lock;
-use crate::disk::Visibility;
+use crate::disk::{Visibility, write_all};
 use crate::identity::FileId;
 
 /// Time between two checks whether a displaced file still grows.
@@ -22,6 +23,12 @@ const QUIET_POLLS_WHILE_OPEN: usize = 20;
 
 /// Part of the name of a file in the operation's folder that other programs have written to.
 const FOREIGN: &str = ".foreign";
+
+/// The extension of an unfinished copy in the operation's folder.
+const COPY: &str = "copy";
+
+/// The space that is left for receipts beside the copies of displaced files.
+const RECEIPT_MARGIN: usize = 64 << 10;
 
 /// Number of checks before giving up.
 const MAX_POLLS: usize = 200;
@@ -408,12 +415,16 @@ impl Executor<'_> {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
             renamed => return Ok(renamed?),
         }
-        let copy = to.with_extension("copy");
-        if self.fs.metadata(&copy)?.is_some() {
-            self.fs.remove_file(&copy)?;
-        }
+        let copy = to.with_extension(COPY);
         let mut old = self.fs.open(path)?;
-        let mut new = self.fs.create_new(&copy, Visibility::Private)?;
+        let mut new = match self.fs.metadata(&copy)? {
+            Some(_) => self.fs.open_append(&copy)?,
+            None => self.fs.create_new(&copy, Visibility::Private)?,
+        };
+        if !continue_copy(&mut old, &mut new)? {
+            self.fs.truncate(&new, 0)?;
+            old.rewind()?;
+        }
         self.copy(&mut old, &mut new)?;
         self.fs.set_permissions(&new, old.metadata()?.permissions())?;
         self.fs.sync(&new, &copy)?;
@@ -424,4 +435,50 @@ impl Executor<'_> {
         self.copy(&mut old, &mut new)?;
         Ok(())
     }
+
+    /// The copy of a file that is made before the file is displaced.
+    pub(super) fn copy_path(&self, i: usize) -> PathBuf {
+        self.folder.join(format!("{i}.{COPY}"))
+    }
+
+    /// Copies the files that a change to version `to` will displace to the operation's folder, if that is on
+    /// another file system. Without space for the copies, nothing has been changed yet.
+    pub(super) fn copy_all_ahead(&self, receipt: &Receipt, to: Version) -> Result<(), OpError> {
+        receipt.files.iter().enumerate().try_for_each(|(i, file)| self.copy_ahead(i, file, to))
+    }
+
+    fn copy_ahead(&self, i: usize, file: &ReceiptFile, to: Version) -> Result<(), OpError> {
+        let path = file.current_path(to);
+        let is_displaced = match (file.action, to) {
+            (FileAction::Unlink, _) => false,
+            (FileAction::Create | FileAction::Append, Version::After) => false,
+            (FileAction::Remove, Version::Before) => false,
+            _ => self.fs.metadata(path)?.is_some_and(|metadata| metadata.is_file()),
+        };
+        if !is_displaced || !self.fs.crosses_devices(path, &self.folder)? {
+            return Ok(());
+        }
+        let copy = self.copy_path(i);
+        if self.fs.metadata(&copy)?.is_some() {
+            self.fs.remove_file(&copy)?;
+        }
+        let mut old = self.fs.open(path)?;
+        let mut new = self.fs.create_new(&copy, Visibility::Private)?;
+        // The receipt is written several times before this copy is of use.
+        let margin = vec![0; RECEIPT_MARGIN];
+        self.copy(&mut old, &mut new)
+            .and_then(|length| {
+                write_all(self.fs, &mut new, &margin)?;
+                self.fs.sync(&new, &copy)?;
+                self.fs.truncate(&new, length)
+            })
+            .map_err(|error| cannot_write(&copy, error))?;
+        Ok(())
+    }
+}
+
+/// Moves the position of `old` behind what `copy` contains, if that is the beginning of `old`.
+fn continue_copy(old: &mut File, copy: &mut File) -> io::Result<bool> {
+    let length = copy.metadata()?.len();
+    Ok(FileDigest::read_from(copy)? == FileDigest::read_from(old.take(length))?)
 }

@@ -167,7 +167,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Removes staged content. With `keep`, staged content of the version after is moved into the operation's
+    /// Removes staged content, and copies of files that were not displaced. With `keep`, staged content of the version after is moved into the operation's
     /// folder for a redo.
     pub(super) fn clear_staged(&self, receipt: &Receipt, keep: bool) -> Result<(), OpError> {
         for (i, file) in receipt.files.iter().enumerate() {
@@ -182,6 +182,10 @@ impl Executor<'_> {
                 } else {
                     self.fs.remove_file(&staged)?;
                 }
+            }
+            let copy = self.copy_path(i);
+            if self.fs.metadata(&copy)?.is_some() {
+                self.fs.remove_file(&copy)?;
             }
         }
         Ok(())

@@ -791,6 +791,48 @@ fn an_append_to_a_read_only_log_changes_nothing_and_leaves_no_receipt() {
     world.check(Version::Before);
 }
 
+/// The backup of a replaced file is on another file system, which is full.
+#[test]
+fn without_space_for_a_backup_nothing_is_changed() {
+    for (name, changes) in OPERATIONS {
+        let is_copied = |change: &Change| {
+            change.before.is_some() && !matches!(change.after, After::Appended(_) | After::Unlinked)
+        };
+        if !changes.iter().any(is_copied) {
+            continue;
+        }
+        let mut world = World::new(changes);
+        let files = |world: &World| {
+            let mut files = world.files();
+            files.remove("state/operations.lock");
+            files
+        };
+        let before = files(&world);
+        let full = |world: &World, is_full: bool| {
+            let mut plan = world.disk.plan();
+            (plan.crosses_devices, plan.has_no_space_for_copies) = (true, is_full);
+        };
+        full(&world, true);
+        let error = world.operations.apply(operation("a"), world.steps()).unwrap_err();
+        assert!(matches!(error, OpError::NotDone { reverted: 0, .. }), "{name}: {error:?}");
+        assert_eq!(files(&world), before, "{name}");
+        full(&world, false);
+        let done = world.operations.apply(operation("a"), world.steps()).unwrap();
+        let after = files(&world);
+        full(&world, true);
+        if let Err(error) = world.operations.undo(&done, false) {
+            assert!(matches!(error, OpError::Stopped { state: OperationState::Done, .. }), "{error:?}");
+            assert_eq!(files(&world), after, "{name}");
+            full(&world, false);
+            world.operations.undo(&world.operations.find("a").unwrap(), false).unwrap();
+        }
+        world.written.clear();
+        world.check(Version::Before);
+        let copies = files(&world).into_keys().filter(|name| name.ends_with(".copy"));
+        assert_eq!(copies.count(), 0, "{name}");
+    }
+}
+
 /// The time of a file that belongs to another user cannot be set; its content can be.
 #[test]
 fn an_undo_does_not_need_to_set_the_time() {

@@ -140,6 +140,7 @@ impl Operations {
                 return Err(OpError::Changed { files });
             }
         }
+        executor.copy_all_ahead(receipt, to)?;
         let (intermediate, end) = match to {
             Version::Before => (OperationState::Undoing, OperationState::Undone),
             Version::After => (OperationState::Redoing, OperationState::Done),

@@ -135,6 +135,8 @@ pub(super) struct Plan {
     pub(super) process_scans: usize,
     pub(super) refusals: usize,
     pub(super) crosses_devices: bool,
+    /// Whether the file system of the receipts has no space for copies of files.
+    pub(super) has_no_space_for_copies: bool,
     pub(super) has_no_links: bool,
     pub(super) has_no_exchange: bool,
     /// A file that may be read and not written, and that belongs to another user.
@@ -223,6 +225,9 @@ impl FileSystem for FaultyDisk {
 
     fn create_new(&self, path: &Path, visibility: Visibility) -> io::Result<File> {
         self.whole()?;
+        if self.plan().has_no_space_for_copies && path.extension().is_some_and(|name| name == "copy") {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
         RealFileSystem.create_new(path, visibility)
     }
 
@@ -261,6 +266,11 @@ impl FileSystem for FaultyDisk {
             return Err(io::ErrorKind::CrossesDevices.into());
         }
         RealFileSystem.rename(from, to)
+    }
+
+    fn crosses_devices(&self, _: &Path, _: &Path) -> io::Result<bool> {
+        self.before_reading();
+        Ok(self.plan().crosses_devices)
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
