@@ -1,6 +1,7 @@
 //! Exports every real session available, with its sub-agents and saved tool output, in every format at every
 //! detail level.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -24,6 +25,20 @@ fn every_session_exports_in_every_format_at_every_level() {
     let step = sessions.len().div_ceil(LIMITS.0).max(1);
     let sessions: Vec<_> = sessions.iter().step_by(step).collect();
     sessions.par_iter().for_each(|path| export_all_formats(path));
+}
+
+#[test]
+fn results_with_the_tags_of_errors_are_exported_without_them() {
+    let home = threadline_testkit::TestHome::new();
+    let path = home.session(
+        "loom",
+        r#"
+u1 user "Edit it."
+a1 <- u1 reply m1 tool t1 Edit {"file_path":"/p/a"}
+r1 <- a1 result t1 "<tool_use_error>File not read.</tool_use_error>\n\n<system-reminder>now</system-reminder>" error
+"#,
+    );
+    export_all_formats(&path);
 }
 
 fn export_all_formats(path: &Path) {
@@ -103,6 +118,7 @@ fn assert_all_content_is_exported(path: &Path, objects: &[Value]) {
                                 other => collect_strings(other, &mut text),
                             }
                             for part in text.split('\u{1}') {
+                                let part = &*without_error_tags(part);
                                 assert!(haystack.contains(part), "{}: {part}", at());
                             }
                         }
@@ -111,6 +127,14 @@ fn assert_all_content_is_exported(path: &Path, objects: &[Value]) {
                 }
             }
         }
+    }
+}
+
+/// Returns a result as it is exported: without the tags around the error of a failed call.
+fn without_error_tags(part: &str) -> Cow<'_, str> {
+    match part.strip_prefix("<tool_use_error>") {
+        Some(error) => error.replacen("</tool_use_error>", "", 1).into(),
+        None => part.into(),
     }
 }
 
