@@ -190,6 +190,11 @@ impl<'s> PlannedEdit<'s> {
         self.plan.findings().iter().map(Cow::Borrowed).chain(of_session.chain(before).filter(is_listed))
     }
 
+    /// The files of the session that was read.
+    pub fn source(&self) -> &SessionFile {
+        &self.source.file
+    }
+
     /// The log that the session is in.
     pub fn source_path(&self) -> &Path {
         &self.source.file.path

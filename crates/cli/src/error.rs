@@ -55,6 +55,11 @@ impl CommandError {
         self
     }
 
+    /// Returns the message without its causes and hints.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Returns whether the reader of stdout closed the pipe, which is not reported.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.closed_pipe

@@ -142,6 +142,19 @@ impl Ui {
         write_stderr(&text!("warning: {}\n", self.masked(text).replace('\n', "\n  ")));
     }
 
+    /// Reports the result of printing a change that was made: if it cannot be printed, the command has
+    /// succeeded all the same, since repeating it would make the change twice.
+    pub(crate) fn report_unprinted(&self, printed: Result<(), CommandError>, receipt: &str) {
+        if let Err(error) = printed
+            && !error.is_closed_pipe()
+        {
+            self.warn(&format!(
+                "the change was made, but stdout cannot be written: {}; receipt: `threadline op show {receipt}`",
+                error.message()
+            ));
+        }
+    }
+
     /// Asks a question on the terminal. Returns whether the answer is yes; `false` without a terminal.
     pub(crate) fn confirm(&self, question: &str) -> io::Result<bool> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
@@ -277,8 +290,22 @@ fn start_pager(configured: Option<&str>, start: Option<&PagerStart>) -> Option<C
         };
         command.arg("-I").arg(format!("+{jump}{search}"));
     }
+    // As git does: without options, less prints the sequences of colours as text.
+    for (name, options) in PAGER_OPTIONS {
+        if env::get(name).is_none() {
+            command.env(name, options);
+        }
+    }
     command.stdin(Stdio::piped()).spawn().ok()
 }
+
+/// The variables with the options of a pager that are set unless the user has set them. On some systems, `more`
+/// is a name of less, and has a variable of its own.
+const PAGER_OPTIONS: &[(&str, &str)] = if cfg!(any(target_vendor = "apple", target_os = "freebsd")) {
+    &[("LESS", "FRX"), ("MORE", "FRX")]
+} else {
+    &[("LESS", "FRX")]
+};
 
 /// A stream for results. It must be finished to detect write errors.
 ///

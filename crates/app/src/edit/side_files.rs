@@ -22,9 +22,21 @@ impl EditSession {
         target: &PlanTarget,
     ) -> Result<(), AppError> {
         match target {
-            PlanTarget::New(id) => copy(&self.file, id, draft),
+            PlanTarget::New(id) => {
+                self.copy_side_files_to(draft, id, self.file.path.parent().unwrap_or(Path::new("")))
+            }
             PlanTarget::InPlace | PlanTarget::KeepOrder => Ok(()),
         }
+    }
+
+    /// Adds copies of all side files to the draft of a new session with this id, whose log is in `folder`.
+    pub(super) fn copy_side_files_to(
+        &self,
+        draft: &mut EditDraft<'_>,
+        id: &str,
+        folder: &Path,
+    ) -> Result<(), AppError> {
+        copy(&self.file, id, folder, draft)
     }
 
     /// Returns the start of each sub-agent that has a separate log.
@@ -44,12 +56,12 @@ impl EditSession {
     }
 }
 
-fn copy(file: &SessionFile, id: &str, draft: &mut EditDraft<'_>) -> Result<(), AppError> {
+fn copy(file: &SessionFile, id: &str, folder: &Path, draft: &mut EditDraft<'_>) -> Result<(), AppError> {
     let Some(id) = SessionId::new(id) else {
         return Err(AppError::NoSession { id: id.to_owned() });
     };
     let own = file.side_dir();
-    let target = id.dir_in(file.path.parent().unwrap_or(Path::new("")));
+    let target = id.dir_in(folder);
     extract_inline_agents(draft, &target.join("subagents"), &PlanSeed { seed: id.to_string(), now: 0 });
     if let Some(own) = &own {
         for from in files_below(own)? {

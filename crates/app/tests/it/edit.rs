@@ -221,9 +221,9 @@ fn a_cut_clone_leaves_later_side_files_out() {
     let mut session = world.open("loom");
     let copies = |edit: &threadline_app::edit::PlannedEdit<'_>| edit.plan().side_files().len();
     assert_eq!(copies(&session.clone_to_new(&CloneOptions::default()).unwrap()), 4);
-    let first = CloneOptions { to: Some(CutPoint::Turn(1)), title: None };
+    let first = CloneOptions { to: Some(CutPoint::Turn(1)), ..CloneOptions::default() };
     assert_eq!(copies(&session.clone_to_new(&first).unwrap()), 2);
-    let missing = CloneOptions { to: Some(CutPoint::Turn(9)), title: None };
+    let missing = CloneOptions { to: Some(CutPoint::Turn(9)), ..CloneOptions::default() };
     assert!(matches!(session.clone_to_new(&missing), Err(EditError::Cut(_))));
 }
 

@@ -16,6 +16,7 @@ mod report;
 mod strip;
 
 pub(crate) use args::command_line;
+pub(crate) use finish::copy_hint;
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};

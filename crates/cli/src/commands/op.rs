@@ -292,8 +292,8 @@ fn reversed(cx: &Context, reversal: &Reversal, word: &str) -> Result<CommandOutc
         });
         let object = ReceiptObject { skipped: skipped.collect(), ..object(cx, receipt)? };
         let mut answer = cx.ui.output();
-        answer.json(&object)?;
-        answer.finish()?;
+        let printed = answer.json(&object).and_then(|()| Ok(answer.finish()?));
+        cx.ui.report_unprinted(printed, &receipt.id);
     }
     let files = match reversal.files {
         0 => "no file had to be changed".to_owned(),

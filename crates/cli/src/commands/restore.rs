@@ -102,10 +102,11 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
         }
     };
     let receipt = receipt.as_ref().map(|receipt| &*receipt.id);
-    report(cx, args, &family, &title, &plan.files, receipt, &mask).map_err(|error| match receipt {
-        Some(id) => error.hint(format!("the files were written; undo: `threadline op undo {id} --apply`")),
-        None => error,
-    })?;
+    let reported = report(cx, args, &family, &title, &plan.files, receipt, &mask);
+    match receipt {
+        Some(id) => cx.ui.report_unprinted(reported, id),
+        None => reported?,
+    }
     note_missing(cx, &file, &plan.files);
     note_commands(cx, &family);
     let is_missing = |file: &FileRestore| {

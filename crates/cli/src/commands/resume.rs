@@ -4,9 +4,11 @@ use std::process::Command;
 
 use threadline_app::SessionSummary;
 use threadline_store::SessionFile;
+use threadline_term::visible_name;
 use threadline_view::wire::ResumeObject;
 use threadline_view::{resume_command_with, shell_word};
 
+use super::edit::copy_hint;
 use super::search;
 use crate::config::ResumeProgram;
 use crate::context::Context;
@@ -42,6 +44,13 @@ pub(crate) fn run(cx: &Context, args: &ResumeArgs) -> Result<CommandOutcome, Com
             None => return Ok(CommandOutcome::Negative),
         },
     };
+    if file.home.is_none() {
+        let path = visible_name(&file.path.to_string_lossy()).into_owned();
+        return Err(CommandError::new(format!(
+            "{path} is not inside a Claude Code home, so no command resumes it"
+        ))
+        .hint(copy_hint(&file)));
+    }
     let program = args.with.or(cx.user.file.resume_with).unwrap_or(ResumeProgram::Claude);
     let arguments = resume_arguments(program, &file.id, args.prompt.as_deref());
     let non_default_home = cx.app.non_default_home(&file);

@@ -820,19 +820,67 @@ fn an_edit_with_nothing_to_do_prints_json() {
     assert!(run.json()["reason"].is_string(), "{run}");
 }
 
+/// A log that another person has sent.
+#[test]
+fn a_log_outside_of_a_home_is_cloned_into_the_home() {
+    let (world, other) = (EditFixture::new(), threadline_testkit::TestHome::new());
+    let dir = tempfile::tempdir().unwrap();
+    let dir = std::fs::canonicalize(dir.path()).unwrap();
+    let project = dir.join("project");
+    std::fs::create_dir(&project).unwrap();
+    let log = dir.join("mail.jsonl");
+    let path = log.to_str().unwrap();
+    let mail = |project: &std::path::Path| {
+        let _ = std::fs::copy(other.session_in(project.to_str().unwrap(), "loom", LOOM), &log).unwrap();
+    };
+    mail(&project);
+    for resume in [&["resume", path, "--print"][..], &["resume", path, "--print", "--with", "threadline"]] {
+        let run = world.run(resume);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{run}");
+        assert!(run.err.contains(&format!("edit clone {path} --apply`")), "{run}");
+    }
+    let cloned = world.run(&["edit", "clone", path, "--apply", "--json"]);
+    assert_eq!(cloned.code, 0, "{cloned}");
+    let id = cloned.json()["target"].as_str().unwrap().to_owned();
+    let folder =
+        world.home.root().join("projects").join(threadline_store::encode_project(project.to_str().unwrap()));
+    assert!(folder.join(format!("{id}.jsonl")).is_file(), "{cloned}");
+    assert!(cloned.err.contains(&format!("cd {} && ", project.display())), "{cloned}");
+    assert!(cloned.err.contains(&format!("claude --resume {id}")), "{cloned}");
+    assert_eq!(world.run(&["resume", &id, "--print"]).code, 0);
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2, "nothing is written beside the log");
+    // The folder of the session is on another machine.
+    mail(&dir.join("elsewhere"));
+    let cloned = world.run(&["edit", "clone", path, "--apply"]);
+    assert!(cloned.code == 0 && cloned.err.contains(" edit move "), "{cloned}");
+    assert!(!cloned.err.contains("claude --resume"), "{cloned}");
+    // Other new sessions stay beside the log, and no command resumes them there.
+    let title = world.run(&["edit", "strip", path, "--apply"]);
+    assert!(!title.err.contains("claude --resume"), "{title}");
+    assert_eq!(world.run(&["edit", "move", path, "--cwd", project.to_str().unwrap()]).code, 2);
+}
+
 #[test]
 #[cfg(target_os = "linux")]
-fn an_applied_edit_that_cannot_be_printed_names_its_undo() {
+fn an_applied_edit_that_cannot_be_printed_succeeds_and_names_its_receipt() {
     let world = EditFixture::new();
     world.home.session("loom", LOOM);
-    for args in
-        [&["edit", "title", "last", "The loom", "--apply"][..], &["edit", "delete", "last", "--apply"]]
-    {
+    let to_full = |args: &[&str]| {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let done = world.command(args).stdout(full).output().unwrap();
-        let err = String::from_utf8(done.stderr).unwrap();
-        assert!(done.status.code() == Some(2) && err.contains(" op undo "), "{args:?}: {err}");
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    for args in [
+        &["edit", "title", "last", "The loom", "--apply", "--quiet"][..],
+        &["edit", "title", "last", "The loom, again", "--apply", "--json", "--quiet"],
+        &["op", "undo", "--apply", "--json", "--quiet"],
+        &["edit", "delete", "last", "--apply", "--quiet"],
+    ] {
+        let (code, err) = to_full(args);
+        assert!(code == Some(0) && err.contains(" op show "), "{args:?}: {code:?} {err}");
     }
+    assert_eq!(to_full(&["op", "log"]).0, Some(2), "nothing was changed");
+    assert_eq!(world.receipts(), 3);
 }
 
 #[test]

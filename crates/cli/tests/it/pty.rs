@@ -464,6 +464,22 @@ fn opened_in_pager(home: &TestHome, anchor: &str, query: &str) -> (String, Strin
 }
 
 #[test]
+fn a_pager_without_options_gets_those_that_show_colours() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = TestHome::new();
+    let pager = home.root().join("less");
+    std::fs::write(&pager, "#!/bin/sh\nprintf 'LESS=%s\\n' \"$LESS\"\n").unwrap();
+    std::fs::set_permissions(&pager, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (less, expected) in [(None, "LESS=FRX"), (Some("-S"), "LESS=-S")] {
+        let mut env = vec![("PAGER", pager.to_str().unwrap().to_owned())];
+        env.extend(less.map(|less| ("LESS", less.to_owned())));
+        let args: Vec<&OsStr> = ["--demo", "list"].iter().map(OsStr::new).collect();
+        let (_, written) = on_terminal(&args, &env);
+        assert_eq!(String::from_utf8_lossy(&written).trim(), expected);
+    }
+}
+
+#[test]
 fn the_pager_opens_at_the_match_in_the_item() {
     let home = TestHome::new();
     let filler = "One more line.\\n\\n".repeat(12);

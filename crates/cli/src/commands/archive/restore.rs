@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use threadline_archive::{OriginFilter, PrivacyLevel, RestoreTarget};
+use threadline_archive::{OriginFilter, PrivacyLevel, RestoreReport, RestoreTarget};
 use threadline_term::{visible, visible_name};
 use threadline_view::humanize::plural;
 use threadline_view::wire::ArchiveRestoreObject;
@@ -38,13 +38,30 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     let filter = OriginFilter { machine: cx.source.machine.clone(), user: cx.source.user.clone() };
     let report = archive.restore(&args.session, &filter, &target, &cx.app, &command_line())?;
     let receipt = report.receipt.as_ref().map(|receipt| &*receipt.id);
-    let level = report.session.level;
+    // If it cannot be printed, the files have been restored all the same.
+    let printed = print(cx, &report, receipt);
+    match receipt {
+        Some(receipt) => {
+            cx.ui.note(&format!("undo: `threadline op undo {receipt}`"));
+            cx.ui.report_unprinted(printed, receipt);
+        }
+        None => printed?,
+    }
+    match report.session.level {
+        PrivacyLevel::Full => {}
+        PrivacyLevel::Redacted => cx.ui.warn("the archived copy is redacted: secrets in it were replaced"),
+        PrivacyLevel::Metadata => cx.ui.warn("the archived copy has no texts: it cannot be resumed"),
+    }
+    Ok(CommandOutcome::Done)
+}
+
+fn print(cx: &Context, report: &RestoreReport, receipt: Option<&str>) -> Result<(), CommandError> {
     let mut answer = cx.ui.output();
     if cx.json {
         answer.json(&ArchiveRestoreObject {
             session: &report.session.id,
             machine: &report.session.origin.machine,
-            level: level.name(),
+            level: report.session.level.name(),
             written: &report.written,
             present: &report.present,
             receipt,
@@ -58,16 +75,5 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
         let files = plural(report.written.len() as u64, "file");
         writeln!(answer, "{}: {files} restored", visible(&report.session.id))?;
     }
-    // If it cannot be printed, the files have been restored all the same.
-    let printed = answer.finish();
-    if let Some(receipt) = receipt {
-        cx.ui.note(&format!("undo: `threadline op undo {receipt}`"));
-    }
-    printed?;
-    match level {
-        PrivacyLevel::Full => {}
-        PrivacyLevel::Redacted => cx.ui.warn("the archived copy is redacted: secrets in it were replaced"),
-        PrivacyLevel::Metadata => cx.ui.warn("the archived copy has no texts: it cannot be resumed"),
-    }
-    Ok(CommandOutcome::Done)
+    Ok(answer.finish()?)
 }

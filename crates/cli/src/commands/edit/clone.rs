@@ -10,7 +10,8 @@ use crate::error::{CommandError, CommandOutcome};
 ///
 /// The copy has new ids, the active conversation without abandoned branches, and copies of sub-agents, stored
 /// tool output and file history. With --to, it has only those that the remaining turns use. Sub-agents inside
-/// the log (1.0.x) get logs of their own.
+/// the log (1.0.x) get logs of their own. The copy of a log outside of a home, such as one from another
+/// person, is written into the first home, where Claude Code finds it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CloneArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
@@ -32,6 +33,7 @@ pub(crate) fn run(cx: &Context, args: &CloneArgs) -> Result<CommandOutcome, Comm
     let mut session = open(cx, &args.session)?;
     let to =
         args.to.as_ref().map(|to| to.parse().map_or_else(|_| CutPoint::Uuid(to.clone()), CutPoint::Turn));
-    let options = CloneOptions { to, title: args.title.clone() };
+    let home = cx.store().homes().first().cloned();
+    let options = CloneOptions { to, title: args.title.clone(), home };
     finish(cx, &args.write, session.clone_to_new(&options))
 }

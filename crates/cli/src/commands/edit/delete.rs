@@ -44,11 +44,16 @@ pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<CommandOutcome, Com
     }
     // If it cannot be printed, the session has been deleted all the same.
     let reported = report(cx, &session, deletion.files(), receipt.as_deref());
-    cx.ui.note(&match receipt {
-        Some(id) => format!("deleted; undo: `threadline op undo {id}`"),
-        None => "planned; nothing was deleted. Add --apply to delete it".to_owned(),
-    });
-    reported?;
+    match receipt {
+        Some(id) => {
+            cx.ui.note(&format!("deleted; undo: `threadline op undo {id}`"));
+            cx.ui.report_unprinted(reported, &id);
+        }
+        None => {
+            cx.ui.note("planned; nothing was deleted. Add --apply to delete it");
+            reported?;
+        }
+    }
     Ok(CommandOutcome::Done)
 }
 

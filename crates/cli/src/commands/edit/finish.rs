@@ -1,9 +1,12 @@
 //! Shows a planned edit, and applies it if that was asked for.
 
+use std::path::Path;
+
 use threadline_app::SessionSummary;
 use threadline_app::edit::{EditError, EditSession, PlannedEdit};
 use threadline_store::SessionFile;
-use threadline_term::visible_name;
+use threadline_term::{visible, visible_name};
+use threadline_view::shell_word;
 use threadline_view::wire::UnchangedObject;
 
 use super::args::WriteArgs;
@@ -74,15 +77,32 @@ fn finish_plan(
     let shown = show(Some(&receipt.id));
     let undo = format!("undo: `threadline op undo {}`", receipt.id);
     cx.ui.note(&match edit.new_session() {
-        Some(_) => {
+        Some(id) => {
             let file = SessionFile::at(edit.path());
             let cwd = SessionSummary::of(file.clone())?.preview.cwd;
-            format!("done; resume: `{}`, {undo}", cx.app.resume_command(&file, cwd.as_deref()))
+            match cwd.as_deref() {
+                _ if file.home.is_none() => {
+                    format!("done; to resume it, {}; {undo}", copy_hint(&file))
+                }
+                Some(cwd) if edit.source().home.is_none() && !Path::new(cwd).is_dir() => format!(
+                    "done; its folder {} does not exist here: `threadline edit move {} --cwd DIR --apply` \
+                     moves it to another; {undo}",
+                    visible_name(cwd),
+                    shell_word(id)
+                ),
+                cwd => format!("done; resume: `{}`, {undo}", cx.app.resume_command(&file, cwd)),
+            }
         }
         None => format!("done; {undo}"),
     });
-    shown?;
+    cx.ui.report_unprinted(shown, &receipt.id);
     Ok(CommandOutcome::Done)
+}
+
+/// Names the command that copies a log outside of a home to where Claude Code finds it.
+pub(crate) fn copy_hint(file: &SessionFile) -> String {
+    let path = file.path.to_string_lossy();
+    format!("copy it into the home: `threadline edit clone {} --apply`", shell_word(&visible(&path)))
 }
 
 /// Warns if another program has created the log again after it was removed.

@@ -90,6 +90,10 @@ fn write_head(
         .map(|title| format!(" “{}”", one_line(&mask.text(&title), 60)))
         .unwrap_or_default();
     let destination = match edit.new_session() {
+        Some(id) if edit.path().parent() != edit.source_path().parent() => {
+            let folder = edit.path().parent().unwrap_or(edit.path());
+            format!("a new session {id} in {}", visible_name(&folder.to_string_lossy()))
+        }
         Some(id) => format!("a new session {id}"),
         None if edit.path() != edit.source_path() => {
             visible_name(&edit.path().to_string_lossy()).into_owned()
