@@ -274,6 +274,7 @@ fn start_pager(configured: Option<&str>, start: Option<&PagerStart>) -> Option<C
     let mut words = command.split_whitespace();
     let program = words.next().filter(|program| *program != "cat")?;
     let mut command = Command::new(program);
+    let has_options = words.clone().next().is_some();
     command.args(words);
     if let Some(start) = start.filter(|_| program.ends_with("less")) {
         // The target line of jumps and searches is below the lines above it.
@@ -292,15 +293,15 @@ fn start_pager(configured: Option<&str>, start: Option<&PagerStart>) -> Option<C
     }
     // As git does: without options, less prints the sequences of colours as text.
     for (name, options) in PAGER_OPTIONS {
-        if env::get(name).is_none() {
+        if env::get(name).is_none() && !has_options {
             command.env(name, options);
         }
     }
     command.stdin(Stdio::piped()).spawn().ok()
 }
 
-/// The variables with the options of a pager that are set unless the user has set them. On some systems, `more`
-/// is a name of less, and has a variable of its own.
+/// The variables with the options of a pager that are set unless the user has chosen options. On some systems,
+/// `more` is a name of less, and has a variable of its own.
 const PAGER_OPTIONS: &[(&str, &str)] = if cfg!(any(target_vendor = "apple", target_os = "freebsd")) {
     &[("LESS", "FRX"), ("MORE", "FRX")]
 } else {
