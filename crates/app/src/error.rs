@@ -107,6 +107,19 @@ impl AppError {
         move |source| Self::Read { path, source }
     }
 
+    /// Returns a stable name of the kind of error, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Find(FindError::Ambiguous { .. }) | Self::AmbiguousAgent { .. } => "ambiguous",
+            Self::Find(_) | Self::NoSession { .. } | Self::NoAgent { .. } => "not_found",
+            Self::NotASession { .. } => "not_a_session",
+            Self::NotATime { .. } | Self::EmptyRange { .. } => "usage",
+            Self::Read { .. } | Self::Io(_) => "io",
+            Self::GitTimeout { .. } => "timeout",
+            Self::Prices { .. } | Self::NoStateDir | Self::Source { .. } => "failed",
+        }
+    }
+
     /// Returns suggestions for the user, best first.
     pub fn hints(&self) -> Vec<String> {
         match self {

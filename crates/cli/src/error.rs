@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use threadline_app::AppError;
+use threadline_view::wire::ErrorObject;
 
 use crate::ui::with_source_options;
 
@@ -32,6 +33,8 @@ impl From<CommandOutcome> for ExitCode {
 /// An error of a command: a message, its causes and hints.
 #[derive(Debug)]
 pub(crate) struct CommandError {
+    /// A stable name of the kind of error, for programs.
+    code: &'static str,
     message: String,
     causes: Vec<String>,
     hints: Vec<String>,
@@ -40,7 +43,8 @@ pub(crate) struct CommandError {
 
 impl CommandError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), causes: Vec::new(), hints: Vec::new(), closed_pipe: false }
+        let message = message.into();
+        Self { code: "failed", message, causes: Vec::new(), hints: Vec::new(), closed_pipe: false }
     }
 
     /// Adds a cause.
@@ -60,10 +64,25 @@ impl CommandError {
         &self.message
     }
 
+    /// Returns the error as one line of JSON.
+    pub(crate) fn to_json(&self) -> String {
+        let message =
+            std::iter::once(&self.message).chain(&self.causes).cloned().collect::<Vec<_>>().join(": ");
+        let hints: Vec<String> = self.hints.iter().map(|hint| with_source_options(hint)).collect();
+        let hint = (!hints.is_empty()).then(|| hints.join("\n"));
+        json_error(self.code, &message, hint.as_deref())
+    }
+
     /// Returns whether the reader of stdout closed the pipe, which is not reported.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.closed_pipe
     }
+}
+
+/// Returns an error as one line of JSON.
+pub(crate) fn json_error(code: &str, message: &str, hint: Option<&str>) -> String {
+    let object = ErrorObject::new(message, hint).with_code(code);
+    serde_json::to_string(&object).unwrap_or_default() + "\n"
 }
 
 impl fmt::Display for CommandError {
@@ -83,7 +102,7 @@ impl fmt::Display for CommandError {
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         let closed_pipe = error.kind() == io::ErrorKind::BrokenPipe;
-        Self { closed_pipe, ..Self::new(error.to_string()) }
+        Self { code: "io", closed_pipe, ..Self::new(error.to_string()) }
     }
 }
 
@@ -95,11 +114,11 @@ impl From<serde_json::Error> for CommandError {
 
 impl From<AppError> for CommandError {
     fn from(error: AppError) -> Self {
-        let hints = error.hints();
+        let (hints, code) = (error.hints(), error.code());
         let converted = match error {
             AppError::Io(error) => Self::from(error),
             error => Self::new(error.to_string()),
         };
-        Self { hints, ..converted }
+        Self { hints, code, ..converted }
     }
 }

@@ -22,6 +22,7 @@ use clap::Parser;
 use threadline_term::{text, visible};
 
 use crate::context::{Context, GlobalArgs};
+use crate::error::json_error;
 
 /// Read, show, search, count, edit, repair and export Claude Code sessions
 #[derive(Debug, Parser)]
@@ -49,11 +50,16 @@ fn main() -> ExitCode {
     if cli.command.is_server() {
         commands::serve::set_malloc_threshold();
     }
+    let is_json = cli.global.json;
     let outcome =
         Context::new(&cli.global, cli.command.source_use()).and_then(|mut cx| cli.command.run(&mut cx));
     match outcome {
         Ok(outcome) => outcome.into(),
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) if is_json => {
+            ui::write_stderr(&text!("{}", error.to_json()));
+            ExitCode::from(2)
+        }
         Err(error) => {
             ui::write_stderr(&text!("{error}"));
             ExitCode::from(2)
@@ -118,7 +124,13 @@ fn report_usage(error: &clap::Error) -> ExitCode {
     let is_colorless = |pair: &[OsString]| pair[0] == "--color" && pair[1] == "never";
     let has_color = !args.iter().any(|arg| arg == "--color=never") && !args.windows(2).any(is_colorless);
     // A write error cannot be reported anywhere.
-    if !args.iter().all(is_plain) || error.use_stderr() && !has_color {
+    if error.use_stderr() && args.iter().any(|arg| arg == "--json") {
+        let text = error.render().to_string();
+        let (message, hint) =
+            text.split_once("\n\n").map_or((&*text, None), |(first, rest)| (first, Some(rest)));
+        let message = message.trim_start_matches("error: ").trim();
+        ui::write_stderr(&text!("{}", json_error("usage", message, hint.map(str::trim))));
+    } else if !args.iter().all(is_plain) || error.use_stderr() && !has_color {
         ui::write_stderr(&text!("{}", error.render()));
     } else if has_color {
         let _ = error.print();

@@ -39,7 +39,7 @@ pub use overview::{
     ProjectFiguresObject, ToolFiguresObject, TopSessionObject,
 };
 pub use show::{
-    BodyObject, OutlineObject, ShowObject, ShowWriter, SpentObject, TimingObject, TokensObject, show,
+    BodyObject, OutlineObject, ShowObject, ShowWriter, SpentObject, TimingObject, TokensObject, show, turn,
 };
 pub use trace::{InstallObject, PushObject, SessionStatusObject, SpanObject};
 pub use usage::{

@@ -285,6 +285,56 @@ fn following_shows_new_content_once() {
 }
 
 #[test]
+fn following_writes_the_lines_of_json() {
+    use std::io::{BufRead, BufReader, Write};
+
+    let home = TestHome::new();
+    let path = home.session("live", "u1 user \"first question\"");
+    let root = home.root().to_str().unwrap();
+    let mut child = command(["--home", root, "show", "last", "--follow", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| {
+        let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let text = line["text"].as_str().map(str::to_owned);
+        (line["type"].as_str().unwrap().to_owned(), line["number"].as_u64(), text)
+    });
+    let mut next = || lines.next().unwrap();
+    assert_eq!(next().0, "session");
+    assert_eq!(next(), ("turn".to_owned(), Some(1), None));
+    assert_eq!(next(), ("item".to_owned(), None, Some("first question".to_owned())));
+    let more = threadline_testkit::log(
+        "u1 user \"x\"\na1 <- u1 reply m1 text \"first answer\" usage={\"output_tokens\":5}\nu2 <- a1 user \"second question\"",
+    );
+    let start = more.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    std::fs::File::options().append(true).open(&path).unwrap().write_all(&more[start..]).unwrap();
+    assert_eq!(next(), ("item".to_owned(), None, Some("first answer".to_owned())));
+    assert_eq!(next(), ("turn".to_owned(), Some(1), None), "as it ended");
+    assert_eq!(next(), ("turn".to_owned(), Some(2), None));
+    assert_eq!(next(), ("item".to_owned(), None, Some("second question".to_owned())));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn errors_are_objects_if_json_is_wanted() {
+    let home = TestHome::new();
+    home.session("slow", TALK);
+    let error = |args: &[&str]| -> serde_json::Value {
+        let run = at_home(&home, args);
+        assert_eq!((run.code, run.err.lines().count()), (2, 1), "{run}");
+        serde_json::from_str(&run.err).unwrap()
+    };
+    let unknown = error(&["show", "nosuch", "--json"]);
+    assert_eq!((&unknown["type"], &unknown["code"]), (&"error".into(), &"not_found".into()), "{unknown}");
+    assert_eq!(unknown["message"], "no session matches `nosuch`");
+    assert!(unknown["hint"].is_string(), "{unknown}");
+    assert_eq!(error(&["list", "--json", "--since", "someday"])["code"], "usage");
+    assert_eq!(error(&["list", "--json", "--nosuch"])["code"], "usage");
+}
+
+#[test]
 fn following_reads_a_replaced_log_and_a_new_sub_agent() {
     use std::io::{BufRead, BufReader, Write};
 
@@ -408,7 +458,7 @@ fn a_turn_that_does_not_exist_is_an_error() {
     for more in [&[][..], &["--outline"], &["--json"], &["--level", "raw"]] {
         let run = at_home(&home, &[&["show", "last", "--turns", "99"], more].concat());
         assert_eq!((run.code, &*run.out), (2, ""), "{run}");
-        assert!(run.err.contains("error: no such turn: the session has 1 turn"), "{run}");
+        assert!(run.err.contains("no such turn: the session has 1 turn"), "{run}");
         assert_eq!(at_home(&home, &[&["show", "last", "--turns", "-1"], more].concat()).code, 0);
     }
 }

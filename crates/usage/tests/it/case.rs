@@ -407,9 +407,11 @@ fn the_calls_of_compactions_come_from_the_totals_of_claude_code() {
     assert_eq!(figures(&total), "3 calls, 2200 in, 320 out, $0.019");
     assert!(!total.is_lower_bound());
     // Totals of another time than the session say nothing.
-    for other in
-        [cost_state(900, 320), cost_state(2_000_000, 320), cost_state(2200, 320).replace("17672615", "17672605")]
-    {
+    for other in [
+        cost_state(900, 320),
+        cost_state(2_000_000, 320),
+        cost_state(2200, 320).replace("17672615", "17672605"),
+    ] {
         let total = TestLogs::default().session("s1", &compacted(&other)).total();
         assert_eq!((total.calls, total.unlogged_compactions), (2, 1), "{other}");
     }

@@ -364,21 +364,30 @@ fn show_session(header: &TranscriptHeader, turns: usize, branches: usize) -> Sho
 /// Calls `sink` with the lines of some turns, of the session or of a sub-agent.
 fn show_turns<'a>(turns: &'a [TurnView], agent: Option<&'a str>, sink: &mut dyn FnMut(ShowObject<'a>)) {
     for turn in turns {
-        sink(ShowObject::Turn {
-            agent,
-            number: turn.number,
-            anchor: &turn.anchor,
-            round: turn.round.name(),
-            started_at: turn.span.map(|(start, _)| moment(start)),
-            ended_at: turn.span.map(|(_, end)| moment(end)),
-            models: &turn.models,
-            tokens: turn.tokens.into(),
-            usage: SpentObject::of(&turn.spent),
-            usage_by_agents: SpentObject::of(&turn.spent_by_agents),
-            timing: turn.timing.into(),
-            unfinished: turn.open,
-        });
+        sink(turn_object(turn, agent));
         show_items(&turn.items, turn.number, agent, sink);
+    }
+}
+
+/// Returns the line of a turn of the session, without its items.
+pub fn turn(turn: &TurnView) -> ShowObject<'_> {
+    turn_object(turn, None)
+}
+
+fn turn_object<'a>(turn: &'a TurnView, agent: Option<&'a str>) -> ShowObject<'a> {
+    ShowObject::Turn {
+        agent,
+        number: turn.number,
+        anchor: &turn.anchor,
+        round: turn.round.name(),
+        started_at: turn.span.map(|(start, _)| moment(start)),
+        ended_at: turn.span.map(|(_, end)| moment(end)),
+        models: &turn.models,
+        tokens: turn.tokens.into(),
+        usage: SpentObject::of(&turn.spent),
+        usage_by_agents: SpentObject::of(&turn.spent_by_agents),
+        timing: turn.timing.into(),
+        unfinished: turn.open,
     }
 }
 

@@ -1,4 +1,4 @@
-//! JSON that only the viewer returns.
+//! JSON of the viewer, and of errors.
 
 use serde::Serialize;
 
@@ -8,6 +8,7 @@ use crate::changes::{FileChange, patch};
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct ErrorObject<'a> {
+    pub code: &'a str,
     pub hint: Option<&'a str>,
     pub message: &'a str,
     #[serde(rename = "type")]
@@ -17,7 +18,13 @@ pub struct ErrorObject<'a> {
 impl<'a> ErrorObject<'a> {
     /// Returns the object for an error with this message, and a hint what to do about it.
     pub fn new(message: &'a str, hint: Option<&'a str>) -> Self {
-        Self { hint, message, kind: "error" }
+        Self { code: "failed", hint, message, kind: "error" }
+    }
+
+    /// Sets the code, a stable name of the kind of error.
+    #[must_use]
+    pub fn with_code(self, code: &'a str) -> Self {
+        Self { code, ..self }
     }
 }
 
@@ -75,7 +82,7 @@ mod tests {
     #[test]
     fn members_are_in_alphabetical_order() {
         let error = serde_json::to_string(&ErrorObject::new("Session not found", None)).unwrap();
-        assert_eq!(error, r#"{"hint":null,"message":"Session not found","type":"error"}"#);
+        assert_eq!(error, r#"{"code":"failed","hint":null,"message":"Session not found","type":"error"}"#);
         let file = FileChange {
             path: "/loom/a".to_owned(),
             after: Some("new".to_owned()),

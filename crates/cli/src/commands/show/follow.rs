@@ -8,7 +8,10 @@ use threadline_app::{AppError, LiveChange, LiveError, LiveLimits, LiveSession, S
 use threadline_session::{EntryIndex, ToolOutcome as CallOutcome, TurnIndex};
 use threadline_store::SessionFile;
 use threadline_term::{render_items, render_running, render_turn_summary};
-use threadline_view::{ItemBody, Layout, TranscriptFilter, TranscriptItem, TurnView};
+use threadline_view::wire::{self, ShowWriter};
+use threadline_view::{
+    ItemBody, Layout, TranscriptFilter, TranscriptHeader, TranscriptItem, TranscriptPart, TurnView,
+};
 
 use super::{ShowArgs, filter, style};
 use crate::context::Context;
@@ -27,14 +30,18 @@ pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<C
     let limits = LiveLimits { max_prompt: 0, ..LiveLimits::default() };
     let mut session = LiveSession::open(file.clone(), cx.app.prices()?, limits)
         .map_err(|source| AppError::Read { path: file.path.clone(), source })?;
-    let mut shown = Shown::default();
+    let new = || Shown {
+        json: cx.json.then(|| ShowWriter::filtered(filter(args, args.level()))),
+        ..Shown::default()
+    };
+    let mut shown = new();
     let mut changed_at = Instant::now();
     let mut change = LiveChange::Changed;
     // Whether the last change could not be shown.
     let mut is_behind = false;
     loop {
         if change == LiveChange::Replaced && is_reopened(&mut session)? {
-            shown = Shown::default();
+            shown = new();
             change = LiveChange::Changed;
             cx.ui.note("the log was replaced; showing it from its start");
         }
@@ -97,6 +104,8 @@ struct Shown {
     running: HashSet<String>,
     /// Whether the last output did not end with an empty line.
     is_tight: bool,
+    /// Writes the lines of `show --json`, if these are wanted.
+    json: Option<ShowWriter>,
 }
 
 impl Shown {
@@ -114,6 +123,10 @@ impl Shown {
         if turns.len() > self.turns.len() {
             session.count();
             (layout, turns) = self.changed_turns(session);
+        }
+        if !self.has_begun {
+            let header = TranscriptHeader { n_turns: turns.len(), ..layout.header.clone() };
+            self.write_json(TranscriptPart::Header(Box::new(header)), answer)?;
         }
         for (i, turn) in layout.turns.enumerated() {
             let number = turn.turn.number;
@@ -192,6 +205,23 @@ impl Shown {
         if is_last {
             self.pending_lines = pending.iter().map(|item| item.line_no).collect();
         }
+        if self.json.is_some() {
+            let is_new = turn.number > self.headed;
+            if !fresh.is_empty() {
+                self.headed = self.headed.max(turn.number);
+                let part = match is_new {
+                    true => TranscriptPart::Turn(Box::new(TurnView { items: fresh, ..turn.clone() })),
+                    false => TranscriptPart::MoreItems(fresh),
+                };
+                self.write_json(part, answer)?;
+            }
+            if is_last {
+                self.last = Some(TurnView { items: pending, ..turn });
+            } else if turn.number <= self.headed {
+                self.end(&turn, cx, answer)?;
+            }
+            return Ok(());
+        }
         let filtered = |items: Vec<TranscriptItem>| {
             let mut turn = TurnView { items, ..turn.clone() };
             if filter.keep_turn(&mut turn) { turn.items } else { Vec::new() }
@@ -231,7 +261,14 @@ impl Shown {
     ) -> Result<(), LiveError> {
         let Some(mut turn) = self.last.take() else { return Ok(()) };
         let is_live = !turn.items.is_empty() && session.is_live();
-        for item in turn.items.drain(..).filter(|item| self.running.insert(item.anchor.clone())) {
+        for item in std::mem::take(&mut turn.items) {
+            if !self.running.insert(item.anchor.clone()) {
+                continue;
+            }
+            if self.json.is_some() {
+                self.write_json(TranscriptPart::MoreItems(vec![item]), answer)?;
+                continue;
+            }
             let (page, style) = (cx.ui.page(), style(args.level()));
             answer.text(&match is_live {
                 true => render_running(&item, page, &style),
@@ -247,10 +284,25 @@ impl Shown {
         Ok(())
     }
 
-    /// Shows time and costs of a turn, once.
+    /// Writes the lines of a part as JSON, if that is wanted.
+    fn write_json(&mut self, part: TranscriptPart, answer: &mut OutputStream) -> io::Result<()> {
+        let Some(writer) = &mut self.json else { return Ok(()) };
+        let mut result = Ok(());
+        writer.part(part, &mut |object| {
+            if result.is_ok() {
+                result = answer.json(&object);
+            }
+        });
+        result.map_err(unwritten)
+    }
+
+    /// Shows time and costs of a turn, once. In JSON, this is the turn again, as it ended.
     fn end(&mut self, turn: &TurnView, cx: &Context, answer: &mut OutputStream) -> io::Result<()> {
         if turn.spent.calls > 0 && (turn.number, turn.spent.calls) > self.ended {
             self.ended = (turn.number, turn.spent.calls);
+            if self.json.is_some() {
+                return answer.json(&wire::turn(turn)).map_err(unwritten);
+            }
             answer.text(&render_turn_summary(turn, cx.ui.page()))?;
         }
         Ok(())
@@ -259,6 +311,12 @@ impl Shown {
 
 fn is_without_result(item: &TranscriptItem) -> bool {
     matches!(&item.body, ItemBody::Call(call) if call.outcome == CallOutcome::Missing)
+}
+
+/// Converts an error of writing an object.
+fn unwritten(error: CommandError) -> io::Error {
+    let kind = if error.is_closed_pipe() { io::ErrorKind::BrokenPipe } else { io::ErrorKind::Other };
+    io::Error::new(kind, error.to_string())
 }
 
 fn live_error(error: LiveError) -> CommandError {
