@@ -66,8 +66,8 @@ impl Conversation {
         }
     }
 
-    /// Returns the messages for a model. Thinking is signed for the model that thought; that of other models is
-    /// left out, and is sent when they are used again.
+    /// Returns the messages for a model. Thinking is signed for the model that thought; that of other models
+    /// is left out, and is sent when they are used again.
     pub(crate) fn messages_for(&self, model: &str) -> Vec<Message> {
         let is_foreign = |block: &RawObject| {
             let other = thinking_key(block).and_then(|key| self.thinking_models.get(&key));

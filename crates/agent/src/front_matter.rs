@@ -1,8 +1,8 @@
 //! The values at the start of a Markdown file, between lines of three dashes.
 //!
 //! They are YAML, but people write values that are not, such as `[WIP] draft` or `Use this: always`, and
-//! Claude Code accepts many of them. If the whole is no YAML, each value is read on its own, and one that is no
-//! YAML is the text as it is written.
+//! Claude Code accepts many of them. If the whole is no YAML, each value is read on its own, and one that is
+//! no YAML is the text as it is written.
 
 use std::collections::HashMap;
 
@@ -89,8 +89,8 @@ fn is_border(line: &str) -> bool {
     line.trim_end() == "---"
 }
 
-/// Parses a table whose values are texts, lists of texts, or something that is read over. `None` if the text is
-/// something else, or no YAML.
+/// Parses a table whose values are texts, lists of texts, or something that is read over. `None` if the text
+/// is something else, or no YAML.
 fn parse_yaml(text: &str) -> Option<Vec<(String, Value)>> {
     let mut values = Vec::new();
     let mut anchors: HashMap<usize, Value> = HashMap::new();
@@ -181,7 +181,8 @@ fn split_values(text: &str) -> Vec<(String, String)> {
     values
 }
 
-/// Returns a value that is no YAML as it is written: the items of a list with one per line, or the lines as one.
+/// Returns a value that is no YAML as it is written: the items of a list with one per line, or the lines as
+/// one.
 fn plain_value(key: &str, lines: &str) -> Option<Value> {
     let lines = lines.strip_prefix(key)?.trim_start().strip_prefix(':')?;
     let mut lines = lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));

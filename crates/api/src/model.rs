@@ -51,8 +51,8 @@ pub fn model_info(model: &str) -> ModelInfo {
     info
 }
 
-/// Returns the name of a model as the API knows it, for the short names that people type: those of Claude Code
-/// 2.1.328.
+/// Returns the name of a model as the API knows it, for the short names that people type: those of Claude
+/// Code 2.1.328.
 pub fn full_model_name(name: &str) -> String {
     let name = name.strip_suffix("[1m]").unwrap_or(name);
     match name {

@@ -5,6 +5,7 @@ mod listing;
 mod paths;
 mod ps;
 mod read_only;
+mod refused_file;
 mod sed;
 mod wrapper;
 
@@ -25,8 +26,16 @@ use wrapper::{Core, core, inner_commands};
 pub(crate) enum BashVerdict {
     Allow,
     Ask(AskReason),
-    /// A rule refuses it; the text is the part that it matched.
-    Deny(String),
+    /// A rule refuses it.
+    Deny(DeniedCommand),
+}
+
+/// A command that a rule refuses.
+pub(crate) struct DeniedCommand {
+    /// The part that the rule matched.
+    pub(crate) part: String,
+    /// The file that the part reads without naming it.
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// The reason for a command that no rule permits.
@@ -94,15 +103,15 @@ struct PartVerdict {
 }
 
 impl Check<'_> {
-    /// Returns the text that a deny rule matched.
-    fn denied(&self, script: &Script, depth: usize) -> Option<String> {
+    /// Returns what a deny rule matched.
+    fn denied(&self, script: &Script, depth: usize) -> Option<DeniedCommand> {
         let rules = &self.permissions.rules;
         if rules.list(RuleEffect::Deny).is_empty() {
             return None;
         }
         let is_denied = |text: &str| rules.any(RuleEffect::Deny, |rule| rule.matches_command(text));
         if depth == 0 && is_denied(self.command.trim()) {
-            return Some(self.command.to_owned());
+            return Some(DeniedCommand { part: self.command.to_owned(), file: None });
         }
         for part in &script.commands {
             let texts = rule_texts(part);
@@ -115,8 +124,10 @@ impl Check<'_> {
                     .scripts
                     .iter()
                     .any(|source| self.denied(&parse(source, self.home), depth + 1).is_some());
-            if is_matched || is_nested {
-                return Some(if part.is_in_pipeline { part.text.clone() } else { self.command.to_owned() });
+            let file = if is_matched || is_nested { None } else { self.refused_file(part) };
+            if is_matched || is_nested || file.is_some() {
+                let part = if part.is_in_pipeline { &part.text } else { self.command };
+                return Some(DeniedCommand { part: part.to_owned(), file });
             }
         }
         None
@@ -161,6 +172,29 @@ impl Check<'_> {
                     if access == Access::Write { &[Access::Write, Access::Read] } else { &[Access::Read] };
                 accesses.iter().any(|access| self.permissions.path_rule(effect, *access, path))
             })
+        })
+    }
+
+    /// Returns a file that a rule refuses, and that a part reads without naming it.
+    fn refused_file(&self, part: &Part) -> Option<PathBuf> {
+        if !self.permissions.rules.has_paths(RuleEffect::Deny) {
+            return None;
+        }
+        let core = core(part);
+        let name = core.name()?;
+        if name == "git" {
+            return refused_file::tracked_file(self.permissions, core.arguments(), self.cwd);
+        }
+        let found = path_use(name, core.arguments()).filter(|found| found.reads_folders)?;
+        let is_complete = |word: &Word| {
+            let text = word.text.as_str();
+            ["--hidden", "--no-ignore"].iter().any(|option| text.starts_with(option))
+                || text.starts_with('-') && !text.starts_with("--") && text.contains(['u', '.'])
+        };
+        let skips_ignored = name == "rg" && !core.arguments().iter().any(is_complete);
+        let mut folders = found.paths.iter().flat_map(|word| self.targets(word));
+        folders.find_map(|folder| {
+            refused_file::searched_file(self.permissions, &folder, &found.filters, skips_ignored)
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::bash::{BashVerdict, decide_command};
+use crate::bash::{BashVerdict, DeniedCommand, decide_command};
 use crate::files::{Access, Protection, Workspace, is_environment, resolve_links};
 use crate::mode::PermissionMode;
 use crate::rule::{RuleEffect, RuleSet};
@@ -286,8 +286,11 @@ impl Permissions {
         match decide_command(self, command, cwd) {
             BashVerdict::Allow => Self::allow(),
             BashVerdict::Ask(reason) => Decision::Ask(reason),
-            BashVerdict::Deny(part) => {
-                let message = format!("Permission to use Bash with command {part} has been denied.");
+            BashVerdict::Deny(DeniedCommand { part, file }) => {
+                let mut message = format!("Permission to use Bash with command {part} has been denied.");
+                if let Some(file) = file {
+                    message.push_str(&format!(" It would read {}, which a rule refuses.", file.display()));
+                }
                 Decision::Deny(Refusal { basis: RefusalBasis::Parts, ..Refusal::new(message) })
             }
         }
@@ -420,7 +423,7 @@ impl Permissions {
     }
 
     /// Returns whether a rule names a path for this access.
-    fn own_path_rule(&self, effect: RuleEffect, access: Access, path: &Path) -> bool {
+    pub(crate) fn own_path_rule(&self, effect: RuleEffect, access: Access, path: &Path) -> bool {
         let tool = if access == Access::Read { "Read" } else { "Edit" };
         self.rules.names_path(effect, tool, path)
     }

@@ -82,12 +82,12 @@ const EVALUATORS: &[&str] = &[
     "unalias",
 ];
 
-/// Builtins that take names of variables. An array index in such a name is evaluated, and an index can contain
-/// commands.
+/// Builtins that take names of variables. An array index in such a name is evaluated, and an index can
+/// contain commands.
 const NAME_TAKERS: &[&str] = &["getopts", "read", "test", "unset", "wait"];
 
-/// Operators of `[[` with numbers as operands. A name there is evaluated: as the value of the variable, and so
-/// on, and a value such as `a[$(command)]` runs the command.
+/// Operators of `[[` with numbers as operands. A name there is evaluated: as the value of the variable, and
+/// so on, and a value such as `a[$(command)]` runs the command.
 const NUMBER_TESTS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 thread_local! {
@@ -507,7 +507,8 @@ impl<'a> Walk<'a> {
                 part.words.push(word);
             }
         }
-        // `-i` makes later values expressions, `-n` makes a name stand for another, and an index is evaluated.
+        // `-i` makes later values expressions, `-n` makes a name stand for another, and an index is
+        // evaluated.
         let is_evaluated = |word: &Word| word.text.contains('[') || is_short_option(&word.text, &['i', 'n']);
         if part.words.iter().any(is_evaluated) {
             self.unclear("Contains a declaration that evaluates its arguments");
@@ -824,8 +825,8 @@ fn is_short_option(text: &str, letters: &[char]) -> bool {
     text.strip_prefix(['-', '+']).is_some_and(|group| !group.starts_with('-') && group.contains(letters))
 }
 
-/// Whether a variable changes how the shell or a program behaves, or whether a value that is assigned to it is
-/// evaluated.
+/// Whether a variable changes how the shell or a program behaves, or whether a value that is assigned to it
+/// is evaluated.
 fn is_special_variable(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "PATH",

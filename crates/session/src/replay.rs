@@ -104,8 +104,8 @@ impl Session {
         request::messages(self, path, VersionRules::of(version))
     }
 
-    /// Like [`replay_path`](Self::replay_path), with the thinking of all models. A request contains only that of
-    /// its own model.
+    /// Like [`replay_path`](Self::replay_path), with the thinking of all models. A request contains only that
+    /// of its own model.
     pub fn replay_path_with_thinking(
         &self,
         path: &[EntryIndex],

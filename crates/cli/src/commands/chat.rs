@@ -187,7 +187,8 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "USD", help_heading = "Limits")]
     pub(crate) max_budget_usd: Option<f64>,
 
-    /// What tools may do without asking: default, acceptEdits, plan, bypassPermissions or dontAsk (auto: default)
+    /// What tools may do without asking: default, acceptEdits, plan, bypassPermissions or dontAsk (auto:
+    /// default)
     #[arg(long, value_name = "MODE", help_heading = "Tools")]
     pub(crate) permission_mode: Option<String>,
 
@@ -264,8 +265,8 @@ impl ChatFailure {
     }
 }
 
-/// Hides the environment of this process, which contains the key, from other processes of the user: commands of
-/// the model could read it in `/proc`. Linux only.
+/// Hides the environment of this process, which contains the key, from other processes of the user: commands
+/// of the model could read it in `/proc`. Linux only.
 fn hide_environment() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);

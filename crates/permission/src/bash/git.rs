@@ -149,8 +149,8 @@ const OPTIONS: &[&str] = &[
 /// Letters of short options that are harmless for these commands.
 const LETTERS: &str = "abcdefghilmnpqrstuvwzSGLMCUDEFHIPRWXZ0123456789";
 
-/// Whether git takes a folder, or one above it, for a bare repository by its content. Such a folder can be part
-/// of a cloned project, and its configuration makes git run commands (`core.fsmonitor`).
+/// Whether git takes a folder, or one above it, for a bare repository by its content. Such a folder can be
+/// part of a cloned project, and its configuration makes git run commands (`core.fsmonitor`).
 pub(super) fn is_in_bare_repository(folder: &Path) -> bool {
     for folder in folder.ancestors() {
         let git = folder.join(".git");
@@ -232,8 +232,8 @@ fn takes_value(name: &str) -> bool {
     name[1..].starts_with(['S', 'G', 'L']) || name[1..].starts_with(['U', 'n', 'M', 'C']) && is_number
 }
 
-/// Whether `git branch` or `git tag` only lists: operands are patterns or commits of an option that filters, or
-/// the value of an option. Without a filter, they are the names of new branches and tags.
+/// Whether `git branch` or `git tag` only lists: operands are patterns or commits of an option that filters,
+/// or the value of an option. Without a filter, they are the names of new branches and tags.
 fn is_list(words: &[&str], letters: &str) -> bool {
     let filters = ["--list", "-l", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
     let has_filter = words.iter().any(|word| filters.contains(&word.split('=').next().unwrap_or(word)));

@@ -18,11 +18,23 @@ pub(super) struct PathUse {
     pub(super) unclear: Option<String>,
     /// Whether the command follows the links in folders.
     pub(super) follows_links: bool,
+    /// Whether the command reads the files below folders.
+    pub(super) reads_folders: bool,
+    /// The files that it reads there.
+    pub(super) filters: Vec<(NameFilter, String)>,
 }
 
 impl PathUse {
     fn read(verb: &'static str, paths: Vec<Word>) -> Self {
-        Self { access: Access::Read, verb, paths, unclear: None, follows_links: false }
+        Self {
+            access: Access::Read,
+            verb,
+            paths,
+            unclear: None,
+            follows_links: false,
+            reads_folders: false,
+            filters: Vec::new(),
+        }
     }
 }
 
@@ -38,8 +50,19 @@ struct PathCommand {
     options: &'static [(&'static str, OptionKind)],
 }
 
-/// How an option of a command is read. An option belongs here only if it has a value on every system: one that
-/// is thought to have a value hides the path that follows.
+/// How a search selects the files of a folder by their names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameFilter {
+    /// Only these are read.
+    Include,
+    /// These are not read.
+    Exclude,
+    /// Folders of these names are not read.
+    ExcludeDir,
+}
+
+/// How an option of a command is read. An option belongs here only if it has a value on every system: one
+/// that is thought to have a value hides the path that follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OptionKind {
     /// It has a value that is no path.
@@ -52,11 +75,15 @@ enum OptionKind {
     PatternFile,
     /// It has no value, and there are no operands before the paths.
     NoPattern,
-    /// It has no value, and links in folders are followed.
+    /// It has no value, and the files in folders are read.
+    Recursive,
+    /// The same, and links in folders are followed.
     Follow,
+    /// It has a pattern of names.
+    Names(NameFilter),
 }
 
-use OptionKind::{Follow, NoPattern, Number, Pattern, PatternFile, Text};
+use OptionKind::{Follow, Names, NoPattern, Number, Pattern, PatternFile, Recursive, Text};
 
 type Options = &'static [(&'static str, OptionKind)];
 
@@ -80,14 +107,16 @@ const GREP: Options = &[
     ("--before-context", Number),
     ("--context", Number),
     ("--max-count", Number),
-    ("--include", Text),
-    ("--exclude", Text),
-    ("--exclude-dir", Text),
+    ("--include", Names(NameFilter::Include)),
+    ("--exclude", Names(NameFilter::Exclude)),
+    ("--exclude-dir", Names(NameFilter::ExcludeDir)),
     ("--label", Text),
     ("-e", Pattern),
     ("--regexp", Pattern),
     ("-f", PatternFile),
     ("--file", PatternFile),
+    ("-r", Recursive),
+    ("--recursive", Recursive),
     ("-R", Follow),
     ("--dereference-recursive", Follow),
 ];
@@ -244,6 +273,10 @@ impl<'a> ArgumentReader<'a> {
         for word in arguments {
             match self.pending.take() {
                 Some(Text | Pattern) => continue,
+                Some(Names(filter)) => {
+                    self.found.filters.push((filter, word.text.clone()));
+                    continue;
+                }
                 Some(PatternFile) => {
                     self.found.paths.push(word.clone());
                     continue;
@@ -263,7 +296,8 @@ impl<'a> ArgumentReader<'a> {
             }
         }
         let mut operands: Vec<Word> = self.operands.into_iter().skip(self.skipped).collect();
-        if operands.is_empty() && self.found.follows_links {
+        self.found.reads_folders |= self.command.name == "rg";
+        if operands.is_empty() && (self.found.follows_links || self.found.reads_folders) {
             operands.push(current_folder());
         }
         self.found.paths.extend(operands.into_iter().filter(|word| word.text != "-"));
@@ -278,10 +312,11 @@ impl<'a> ArgumentReader<'a> {
     fn apply(&mut self, kind: OptionKind) -> bool {
         match kind {
             Pattern | PatternFile | NoPattern => self.skipped = 0,
-            Follow => self.found.follows_links = true,
-            Text | Number => {}
+            Recursive => self.found.reads_folders = true,
+            Follow => (self.found.reads_folders, self.found.follows_links) = (true, true),
+            Text | Number | Names(_) => {}
         }
-        !matches!(kind, NoPattern | Follow)
+        !matches!(kind, NoPattern | Recursive | Follow)
     }
 
     fn long_option(&mut self, word: &Word) {
@@ -293,7 +328,11 @@ impl<'a> ArgumentReader<'a> {
             let has_value = self.apply(kind);
             match value {
                 Some(value) if kind == PatternFile => self.found.paths.push(part_of(word, value)),
-                Some(_) => {}
+                Some(value) => {
+                    if let Names(filter) = kind {
+                        self.found.filters.push((filter, value.to_owned()));
+                    }
+                }
                 None => self.pending = has_value.then_some(kind),
             }
             return;
@@ -495,7 +534,7 @@ pub(super) fn shell_matches(path: &Path) -> Vec<PathBuf> {
 
 /// Returns what a part of a path with a pattern matches; `None` for everything, if its meaning is not known.
 /// A bracket can be quoted: with `is_wide`, it can mean anything.
-fn matcher(name: &str, is_wide: bool) -> Option<GlobMatcher> {
+pub(super) fn matcher(name: &str, is_wide: bool) -> Option<GlobMatcher> {
     let is_unknown = ["{", "\\", "[:", "[.", "[="].iter().any(|text| name.contains(text));
     if is_unknown || is_wide && name.contains('[') {
         return None;

@@ -7,8 +7,9 @@ const BSD_FLAGS: &str = "auxwfjlrTSvcm";
 
 /// Returns whether no option prints the environment.
 ///
-/// With a dash, `e` selects all processes. Without one it prints the environment, and `ps` reads all its words
-/// as if they had no dash if one of them is not valid. So `-e` is known only beside options that are valid.
+/// With a dash, `e` selects all processes. Without one it prints the environment, and `ps` reads all its
+/// words as if they had no dash if one of them is not valid. So `-e` is known only beside options that are
+/// valid.
 pub(super) fn prints_no_environment(words: &[&str]) -> bool {
     let has_e =
         words.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('e'));

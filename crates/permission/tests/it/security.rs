@@ -200,6 +200,45 @@ fn git_is_asked_about_in_a_folder_that_git_takes_for_a_repository() {
 }
 
 #[test]
+fn git_does_not_print_tracked_files_that_a_rule_refuses() {
+    let project = Project::new();
+    let work = project.root.join("work");
+    let index = |names: &[&str]| {
+        let mut bytes = [&b"DIRC\0\0\0\x02\0\0\0"[..], &[names.len() as u8]].concat();
+        for name in names {
+            bytes.extend([&[0; 61][..], &[name.len() as u8], name.as_bytes()].concat());
+            bytes.extend(vec![0; 8 - (62 + name.len()) % 8]);
+        }
+        std::fs::write(work.join(".git/index"), bytes).unwrap();
+    };
+    let group = Group { deny: &["Read(.env)"], ..crate::cases::EMPTY };
+    let permissions = project.permissions(&group);
+    let is_denied = |command: &str| {
+        matches!(project.decide(&permissions, &format!("Bash: {command}")), Decision::Deny(_))
+    };
+    let printing = [
+        "git diff",
+        "git diff HEAD~1",
+        "git show",
+        "git log -p",
+        "git log -U1 -3",
+        "git grep x",
+        "git diff src",
+    ];
+    index(&["a.txt", "src/main.rs"]);
+    for command in printing {
+        assert!(!is_denied(command), "{command}");
+    }
+    index(&["a.txt", "src/.env", "src/main.rs"]);
+    for command in printing {
+        assert!(is_denied(command), "{command}");
+    }
+    for command in ["git log", "git diff --stat", "git show --name-only", "git diff docs", "git status"] {
+        assert!(!is_denied(command), "{command}");
+    }
+}
+
+#[test]
 fn deny_rules_hold_in_every_mode() {
     let project = Project::new();
     for group in GROUPS.iter().filter(|group| !group.deny.is_empty()) {

@@ -414,8 +414,8 @@ fn child_environment(settings: &SettingsStack) -> Vec<(OsString, OsString)> {
     environment
 }
 
-/// Makes git refuse repositories that are folders of a project and not its `.git`: their configuration can run
-/// commands. What the user sets in the environment is kept, also another value.
+/// Makes git refuse repositories that are folders of a project and not its `.git`: their configuration can
+/// run commands. What the user sets in the environment is kept, also another value.
 fn refuse_bare_repositories(environment: &mut Vec<(OsString, OsString)>) {
     const KEY: &str = "safe.bareRepository";
     let is_key = |(name, value): &(OsString, OsString)| {

@@ -56,8 +56,8 @@ fn unknown_mode(name: &str) -> CommandError {
     error.hint(format!("modes: {}", names.join(", ")))
 }
 
-/// Parses the name of a mode. `auto`, in which the API judges calls, is `default` here, as in Claude Code with
-/// models that do not support it.
+/// Parses the name of a mode. `auto`, in which the API judges calls, is `default` here, as in Claude Code
+/// with models that do not support it.
 pub(super) fn parse_mode(name: &str) -> Option<PermissionMode> {
     if name == "auto" { Some(PermissionMode::Default) } else { PermissionMode::parse(name) }
 }
