@@ -17,7 +17,7 @@
 pub(crate) mod line_layout;
 
 use memchr::memmem::Finder;
-use threadline_entry::{OutlineReader, key};
+use threadline_entry::{OutlineReader, key, value};
 
 use crate::plain_reply::{OutlinedReplyCache, PlainReplyCache};
 use crate::reply_line::{ReplyLayouts, new_reply_layouts};
@@ -46,7 +46,7 @@ impl Default for ScanCache {
         Self {
             usage: Finder::new(key::quoted::USAGE),
             cost_state: Finder::new(r#""cost-state""#),
-            boundary: Finder::new(r#""compact_boundary""#),
+            boundary: Finder::new(value::quoted::COMPACT_BOUNDARY),
             first_key: StopReasonFinder { finder: Finder::new(StopReasonFinder::NAME), distance: 0 },
             layouts: new_reply_layouts(),
             outlines: OutlineReader::default(),

@@ -444,7 +444,8 @@ fn recorded_tools(lines: &[ReplayLine<'_>]) -> HashSet<String> {
     let records =
         records.filter(|json| json.get(key::TYPE).is_some_and(|kind| kind.is_str("deferred_tools_record")));
     let entries = records.filter_map(|json| json.get("entries")).flat_map(Json::items);
-    let deferred = entries.filter(|entry| entry.get("defer_loading").and_then(Json::as_bool) == Some(true));
+    let deferred =
+        entries.filter(|entry| entry.get(key::DEFER_LOADING).and_then(Json::as_bool) == Some(true));
     deferred.filter_map(|entry| entry.get(key::NAME)?.as_str().map(Cow::into_owned)).collect()
 }
 
