@@ -14,7 +14,7 @@ use crate::level::PrivacyLevel;
 use crate::manifest::{
     ArchivedFile, FilePiece, FileVersion, Manifest, Origin, SerialManifest, highest_serial, read_manifest,
 };
-use crate::segment::{SEGMENTS, Segment, SegmentPiece, segment_digest};
+use crate::segment::{SEGMENTS, Segment, SegmentPiece, SegmentTable, segment_digest};
 
 /// The result of [`Archive::rebuild`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,14 @@ pub struct RebuildReport {
     pub incomplete: Vec<String>,
     /// Segments that cannot be read.
     pub damaged: Vec<String>,
+}
+
+/// The table of a segment.
+pub(crate) struct FoundTable {
+    pub(crate) segment: String,
+    /// When the segment was written, in seconds since 1970.
+    pub(crate) written: i64,
+    pub(crate) table: SegmentTable,
 }
 
 /// A piece of a file, and the segment that contains it.
@@ -66,7 +74,8 @@ impl Archive {
     pub fn rebuild(&self) -> Result<RebuildReport, ArchiveError> {
         self.begin_writing()?;
         let mut report = RebuildReport::default();
-        for home in self.home_files(&mut report)? {
+        let tables = self.segment_tables(&mut report.damaged)?;
+        for home in self.home_files(tables, &mut report)? {
             let HomeFiles { mut merged, unlisted, has_manifest, .. } = home;
             if has_manifest && unlisted.is_empty() {
                 continue;
@@ -88,16 +97,37 @@ impl Archive {
         Ok(report)
     }
 
-    /// Compares the tables of all segments with the manifests.
-    pub(crate) fn home_files(&self, report: &mut RebuildReport) -> Result<Vec<HomeFiles>, ArchiveError> {
+    /// Reads the tables of all segments. Those that cannot be read are added to `damaged`.
+    pub(crate) fn segment_tables(&self, damaged: &mut Vec<String>) -> Result<Vec<FoundTable>, ArchiveError> {
         let stored = self.objects().list(SEGMENTS)?;
         let segments: Vec<(&str, i64)> = stored
             .iter()
             .filter_map(|object| Some((segment_digest(&object.name)?, object.written)))
             .collect();
-        let digests: BTreeSet<&str> = segments.iter().map(|(digest, _)| *digest).collect();
+        let read = |(name, written): &(&str, i64)| {
+            let table = self.segment(name)?.table;
+            Ok(FoundTable { segment: (*name).to_owned(), written: *written, table })
+        };
+        let mut tables = Vec::new();
+        for table in segments.par_iter().map(read).collect::<Vec<_>>() {
+            match table {
+                Ok(table) => tables.push(table),
+                Err(error @ ArchiveError::Damaged { .. }) => damaged.push(error.to_string()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Compares the tables of segments with the manifests.
+    pub(crate) fn home_files(
+        &self,
+        tables: Vec<FoundTable>,
+        report: &mut RebuildReport,
+    ) -> Result<Vec<HomeFiles>, ArchiveError> {
+        let digests: BTreeSet<String> = tables.iter().map(|found| found.segment.clone()).collect();
         let mut homes = Vec::new();
-        for (folder, (origin, found)) in self.found_pieces(&segments, report)? {
+        for (folder, (origin, found)) in found_pieces(tables) {
             let known = match read_manifest(self.objects(), &folder) {
                 Ok(known) => known,
                 Err(ArchiveError::Damaged { .. }) => None,
@@ -129,11 +159,11 @@ impl Archive {
         name: &str,
         number: u32,
         found: Vec<FoundPiece>,
-        segments: &BTreeSet<&str>,
+        segments: &BTreeSet<String>,
         report: &mut RebuildReport,
     ) -> bool {
         let is_readable =
-            |version: &FileVersion| version.pieces.iter().all(|piece| segments.contains(&*piece.segment));
+            |version: &FileVersion| version.pieces.iter().all(|piece| segments.contains(&piece.segment));
         let known = manifest.version(name, number).cloned();
         if known.as_ref().is_none_or(is_readable)
             && found.iter().all(|found| manifest.accounts_for(&found.piece))
@@ -190,35 +220,6 @@ impl Archive {
         left == 0 && hex_digits(hash) == expected
     }
 
-    /// Reads the tables of segments. Returns the pieces by the folder of the manifests of their home.
-    fn found_pieces(
-        &self,
-        segments: &[(&str, i64)],
-        report: &mut RebuildReport,
-    ) -> Result<BTreeMap<String, (Origin, FoundFiles)>, ArchiveError> {
-        let read = |(name, written): &(&str, i64)| {
-            self.segment(name).map(|segment| ((*name).to_owned(), *written, segment.table))
-        };
-        let mut homes: BTreeMap<String, (Origin, FoundFiles)> = BTreeMap::new();
-        for table in segments.par_iter().map(read).collect::<Vec<_>>() {
-            let (segment, written, table) = match table {
-                Ok(read) => read,
-                Err(error @ ArchiveError::Damaged { .. }) => {
-                    report.damaged.push(error.to_string());
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            let home = homes.entry(table.origin.folder());
-            let (_, files) = home.or_insert_with(|| (table.origin, FoundFiles::new()));
-            for piece in table.pieces.into_iter().filter(|piece| is_home_file_name(&piece.file)) {
-                let found = files.entry((piece.file.clone(), piece.version)).or_default();
-                found.push(FoundPiece { segment: segment.clone(), written, piece });
-            }
-        }
-        Ok(homes)
-    }
-
     /// Returns the version of a file that consists of these pieces; `None` if they cannot be read.
     fn version(
         &self,
@@ -266,6 +267,20 @@ impl Archive {
                 .collect(),
         })
     }
+}
+
+/// Returns the pieces by the folder of the manifests of their home.
+fn found_pieces(tables: Vec<FoundTable>) -> BTreeMap<String, (Origin, FoundFiles)> {
+    let mut homes: BTreeMap<String, (Origin, FoundFiles)> = BTreeMap::new();
+    for FoundTable { segment, written, table } in tables {
+        let home = homes.entry(table.origin.folder());
+        let (_, files) = home.or_insert_with(|| (table.origin, FoundFiles::new()));
+        for piece in table.pieces.into_iter().filter(|piece| is_home_file_name(&piece.file)) {
+            let found = files.entry((piece.file.clone(), piece.version)).or_default();
+            found.push(FoundPiece { segment: segment.clone(), written, piece });
+        }
+    }
+    homes
 }
 
 /// Selects pieces that follow each other from the beginning of the file. Returns whether none is missing.

@@ -10,7 +10,7 @@ use crate::error::ArchiveError;
 use crate::manifest::{FilePiece, Manifest, Origin, SerialManifest, manifest_folders, read_manifest};
 use crate::objects::ObjectInfo;
 use crate::read::OriginFilter;
-use crate::rebuild::RebuildReport;
+use crate::rebuild::{FoundTable, RebuildReport};
 use crate::restore::find;
 use crate::segment::{NewSegment, SEGMENTS, SegmentPiece, SegmentWriter, segment_digest, segment_object};
 
@@ -73,22 +73,28 @@ impl Archive {
             }
         }
         let stored = self.objects().list(SEGMENTS)?;
-        let digests: BTreeSet<&str> =
-            stored.iter().filter_map(|object| segment_digest(&object.name)).collect();
+        let digests: BTreeMap<&str, i64> = stored
+            .iter()
+            .filter_map(|object| Some((segment_digest(&object.name)?, object.written)))
+            .collect();
         for object in stored.iter().filter(|object| segment_digest(&object.name).is_none()) {
             damaged.push(format!("{} is not a segment", object.name));
         }
         let used: BTreeSet<&str> = manifests.iter().flat_map(Manifest::segments).collect();
-        let all: Vec<&str> = digests.union(&used).copied().collect();
+        let all: BTreeSet<&str> = digests.keys().copied().chain(used).collect();
         let check = |digest: &&str| {
             let read = self.segment(digest);
             progress();
-            read.map(|segment| segment.table.pieces.iter().map(|piece| piece.length).sum::<u64>())
+            let written = digests.get(*digest).copied().unwrap_or_default();
+            read.map(|segment| FoundTable { segment: (*digest).to_owned(), written, table: segment.table })
         };
-        let mut bytes = 0;
+        let (mut bytes, mut tables) = (0, Vec::new());
         for checked in all.par_iter().map(check).collect::<Vec<_>>() {
             match checked {
-                Ok(size) => bytes += size,
+                Ok(found) => {
+                    bytes += found.table.pieces.iter().map(|piece| piece.length).sum::<u64>();
+                    tables.push(found);
+                }
                 Err(error) => damaged.push(error.to_string()),
             }
         }
@@ -97,7 +103,7 @@ impl Archive {
         damaged.sort();
         damaged.dedup();
         let mut unlisted = Vec::new();
-        for home in self.home_files(&mut RebuildReport::default())? {
+        for home in self.home_files(tables, &mut RebuildReport::default())? {
             let Origin { machine, home: path, .. } = &home.origin;
             unlisted.extend(home.unlisted.iter().map(|(name, _)| format!("{machine}:{path}/{name}")));
         }
@@ -183,7 +189,8 @@ impl Archive {
             // All segments are read only if one of these is not what joining and interruptions leave.
             if unlisted.is_none() {
                 let mut found = BTreeSet::new();
-                for home in self.home_files(&mut RebuildReport::default())? {
+                let tables = self.segment_tables(&mut Vec::new())?;
+                for home in self.home_files(tables, &mut RebuildReport::default())? {
                     let folder = home.origin.folder();
                     let versions = home.unlisted.into_iter();
                     found.extend(versions.map(|(name, number)| (folder.clone(), name, number)));
