@@ -262,6 +262,11 @@ pub(crate) fn figures_by_session(
         });
         figures.models = names.collect();
     }
+    for (session, n_calls) in calls.inherited() {
+        if let Some(figures) = all.get_mut(session) {
+            Arc::make_mut(figures).inherited_calls = n_calls;
+        }
+    }
     all.par_iter_mut().for_each(|(id, figures)| {
         let billed = billed_tools.get(&**id).into_iter().flatten();
         let mut tools: BTreeMap<&str, u64> = billed.copied().collect();

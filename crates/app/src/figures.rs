@@ -392,7 +392,7 @@ fn write_cache(
 }
 
 fn write_figures(figures: &SessionCardFigures) -> String {
-    let SessionCardFigures { tally, totals, models, tools } = figures;
+    let SessionCardFigures { tally, totals, inherited_calls, models, tools } = figures;
     let TokenCounts { input, output, cache_read, cache_write_5m, cache_write_1h } = totals.tokens;
     let list = |names: &mut dyn Iterator<Item = String>| names.collect::<Vec<_>>().join(",");
     let numbers = [
@@ -410,6 +410,7 @@ fn write_figures(figures: &SessionCardFigures) -> String {
         totals.under_reported,
         totals.unlogged_compactions,
         totals.tool_calls,
+        *inherited_calls,
     ];
     [
         list(&mut numbers.iter().map(u64::to_string)),
@@ -429,7 +430,9 @@ fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
     else {
         return None;
     };
-    let [web_searches, unpriced_calls, under_reported, unlogged_compactions, tool_calls] = *rest else {
+    let [web_searches, unpriced_calls, under_reported, unlogged_compactions, tool_calls, inherited_calls] =
+        *rest
+    else {
         return None;
     };
     let names = |text: &&str| -> Vec<String> {
@@ -454,6 +457,7 @@ fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
             unlogged_compactions,
             tool_calls,
         },
+        inherited_calls,
         models: names(models),
         tools: read_pairs(tools)?,
     })
@@ -531,6 +535,7 @@ mod tests {
                 unlogged_compactions: 10,
                 tool_calls: 9,
             },
+            inherited_calls: 11,
             models: vec!["claude-opus-4".to_owned(), "odd\tname\n".to_owned()],
             tools: vec![("Bash".to_owned(), 12), ("a=b,c".to_owned(), 1)],
         };

@@ -66,6 +66,9 @@ pub struct SessionCardFigures {
     pub tally: LogTally,
     /// Usage and cost of its calls. A call that several logs contain belongs to one session only.
     pub totals: UsageTotals,
+    /// The number of model calls in its logs that belong to other sessions, since it is a fork. Its turns
+    /// include them.
+    pub inherited_calls: u64,
     /// The models used, highest cost first.
     pub models: Vec<String>,
     /// The tools called and how often, most frequent first: see [`count_tools`](crate::count_tools).

@@ -222,6 +222,8 @@ fn a_fork_contains_the_calls_that_it_inherited() {
     let app = app(&home);
     let folder = tempfile::tempdir().unwrap();
     let counted = Cached { app: &app, cache: folder.path().join("figures") }.count(false).by_session;
+    let inherited: u64 = counted.values().map(|figures| figures.inherited_calls).sum();
+    assert_eq!(inherited, 1);
     for name in ["loom", "fork"] {
         assert_eq!(counted[&session_uuid(name)].tools, [("Bash".to_owned(), 1)], "{name}");
     }

@@ -7,7 +7,7 @@ use threadline_entry::Millis;
 use threadline_term::{TableColumn, TermText};
 use threadline_view::humanize::{bytes, count, minute, plural, short_id, time_or_date};
 use threadline_view::wire::CardObject;
-use threadline_view::{Selection, SessionCard, SortBy, TypedTime, short_path};
+use threadline_view::{Selection, SessionCard, SessionCardFigures, SortBy, TypedTime, short_path};
 
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
@@ -155,6 +155,11 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
     for message in &unread {
         cx.ui.warn(message);
     }
+    let is_fork =
+        |session: &SessionCard| session.figures.as_ref().is_some_and(|figures| figures.inherited_calls > 0);
+    if !cx.json && sessions.iter().any(is_fork) {
+        cx.ui.note(&format!("{INHERITED} forks: their turns include calls that count in another session"));
+    }
     write_notes(cx, &filter, n_found, sessions.len());
     let outcome = match (unread.is_empty(), sessions.is_empty()) {
         (false, _) => CommandOutcome::Partial,
@@ -165,6 +170,15 @@ pub(crate) fn run(cx: &Context, args: &ListArgs) -> Result<CommandOutcome, Comma
     std::mem::forget(sessions);
     Ok(outcome)
 }
+
+/// Returns the cost of the calls that a session made itself, with a mark if its turns include others.
+fn cost(figures: &SessionCardFigures) -> String {
+    let cost = figures.totals.short_cost();
+    if figures.inherited_calls > 0 { format!("{cost} {INHERITED}") } else { cost }
+}
+
+/// Marks the cost of a session whose turns include calls of other sessions.
+const INHERITED: char = '+';
 
 fn write_notes(cx: &Context, filter: &CardFilter, n_found: usize, n_shown: usize) {
     if n_shown < n_found {
@@ -288,7 +302,7 @@ impl ListLayout {
             };
             row.push(number(|tally| tally.turns));
             row.push(number(|tally| tally.errors));
-            row.push(figures.map_or_else(|| "–".to_owned(), |figures| figures.totals.short_cost()));
+            row.push(figures.map_or_else(|| "–".to_owned(), cost));
         }
         row.push(match self.is_narrow {
             true => project_name(session).to_owned(),

@@ -48,9 +48,39 @@ fn json_has_every_field() {
         "tokens": {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
         "cost_usd": 0,
         "unpriced_models": [],
+        "inherited_calls": 0,
     });
     assert_eq!(session, expected);
     assert_eq!(run.code, 0);
+}
+
+#[test]
+fn turns_that_a_fork_inherited_are_marked() {
+    let home = TestHome::new();
+    let [origin, fork] = ["b", "a"].map(|name| format!("{name}0000000-0000-4000-8000-000000000001"));
+    let talk = |more: &str| {
+        format!(
+            "u1 user \"weave\"\na1 <- u1 reply msg_1 text \"done\" usage={{\"input_tokens\":1000000}} {more}\n"
+        )
+    };
+    home.session(&origin, &talk(""));
+    let copied = talk(&format!("+{{\"requestSessionId\":\"{origin}\"}}"));
+    home.session(&fork, &format!("{copied}u2 <- a1 user \"dye\" @+9s\n"));
+    let run = at_home(&home, &["list"]);
+    let rows: Vec<Vec<&str>> =
+        run.out.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+    assert!(
+        rows[0].starts_with(&["a0000000"]) && rows[0].windows(2).any(|pair| pair == ["$0.00", "+"]),
+        "{rows:?}"
+    );
+    assert!(rows[1].starts_with(&["b0000000"]) && !rows[1].contains(&"+"), "{rows:?}");
+    assert_eq!(run.err, "+ forks: their turns include calls that count in another session\n");
+    let inherited: Vec<_> = at_home(&home, &["list", "--json"])
+        .json_lines()
+        .into_iter()
+        .map(|session: serde_json::Value| session["inherited_calls"].clone())
+        .collect();
+    assert_eq!(inherited, [json!(1), json!(0)]);
 }
 
 #[test]

@@ -321,6 +321,11 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
         out.lit("<a class=\"bad\" href=\"").text(&link::session(&card.id)).lit("?only=bad\">");
         out.text(&humanize::plural(errors, "error")).lit("</a>");
     }
+    let inherited = card.figures.as_deref().map_or(0, |figures| figures.inherited_calls);
+    if inherited > 0 {
+        out.lit("<span title=\"Calls of another session, which count there; the turns include them\">+ ");
+        out.text(&humanize::plural(inherited, "inherited call")).lit("</span>");
+    }
     if let Some(branch) = &card.branch {
         let href = changed_link(page, |selection| selection.branch = Some(branch.clone()));
         out.lit("<a class=\"branch\" href=\"")

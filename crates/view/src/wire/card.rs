@@ -39,6 +39,7 @@ pub struct CardObject<'a> {
     pub tokens: Option<TokensObject>,
     pub cost_usd: Option<Box<RawValue>>,
     pub unpriced_models: Option<Vec<&'a str>>,
+    pub inherited_calls: Option<u64>,
 }
 
 impl<'a> From<&'a SessionCard> for CardObject<'a> {
@@ -78,6 +79,7 @@ impl<'a> From<&'a SessionCard> for CardObject<'a> {
             tokens: figures.map(|figures| tokens(figures.totals.tokens)),
             cost_usd: figures.and_then(|figures| exact(figures.totals.cost)),
             unpriced_models: figures.map(|figures| figures.totals.unpriced.iter().collect()),
+            inherited_calls: figures.map(|figures| figures.inherited_calls),
         }
     }
 }
