@@ -80,6 +80,12 @@ pub enum ArchiveError {
         /// The name.
         name: String,
     },
+    /// The archive contains copies of a session that no manifest names, which would not be erased.
+    #[error("some copies of `{name}` are in no manifest; nothing was erased")]
+    Unlisted {
+        /// The session.
+        name: String,
+    },
     /// The name matches several sessions of the archive.
     #[error("`{name}` matches {count} sessions of the archive")]
     Ambiguous {
@@ -131,6 +137,7 @@ impl ArchiveError {
             Self::Busy => "run the command again when they have finished",
             Self::NoSession { .. } => "`threadline archive status` lists the archived sessions",
             Self::Ambiguous { .. } => "give more characters of the id",
+            Self::Unlisted { .. } => "`threadline archive rebuild` adds them; then run the command again",
             Self::Differs { .. } => "move the file away, or use --force to replace it",
             Self::NotRegular { .. } => "move it away",
             _ => return Vec::new(),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
+use threadline_store::session_of_file;
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
@@ -213,14 +214,18 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// If the archive has no such session, or cannot be written. If it is interrupted after the manifests
-    /// were written, [`Archive::collect_garbage`] deletes the segments a day later.
+    /// If the archive has no such session, contains copies of it that no manifest names, or cannot be written.
+    /// If it is interrupted after the manifests were written, [`Archive::collect_garbage`] deletes the segments
+    /// a day later.
     pub fn remove(&self, name: &str) -> Result<String, ArchiveError> {
         if let Some(database) = self.database() {
             return database.remove(name);
         }
         let manifests = self.manifests(&OriginFilter::default())?;
         let (_, session) = find(&manifests, name)?;
+        if self.has_unlisted_copy(&manifests, &session.id)? {
+            return Err(ArchiveError::Unlisted { name: session.id });
+        }
         for folder in manifest_folders(self.objects())? {
             let Some(mut read) = read_manifest(self.objects(), &folder)? else { continue };
             let names: Vec<String> =
@@ -240,6 +245,31 @@ impl Archive {
             }
         }
         Ok(session.id)
+    }
+
+    /// Returns whether a segment that no manifest uses contains a copy of a session that none accounts for.
+    fn has_unlisted_copy(&self, manifests: &[Manifest], session: &str) -> Result<bool, ArchiveError> {
+        let used: BTreeSet<&str> = manifests.iter().flat_map(Manifest::segments).collect();
+        for object in self.objects().list(SEGMENTS)? {
+            let Some(digest) = segment_digest(&object.name).filter(|digest| !used.contains(digest)) else {
+                continue;
+            };
+            let table = match self.segment(digest) {
+                Ok(segment) => segment.table,
+                Err(ArchiveError::Damaged { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let folder = table.origin.folder();
+            let manifest = manifests.iter().find(|manifest| manifest.origin.folder() == folder);
+            let is_unlisted = |piece: &SegmentPiece| {
+                session_of_file(&piece.file).is_some_and(|id| id.as_str() == session)
+                    && !manifest.is_some_and(|manifest| manifest.accounts_for(piece))
+            };
+            if table.pieces.iter().any(is_unlisted) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Copies what a manifest uses of these segments into new ones, and writes the manifest.

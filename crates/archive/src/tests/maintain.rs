@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use crate::manifest::MANIFESTS;
 use crate::objects::Objects;
 use crate::segment::SEGMENTS;
-use crate::segment::segment_object;
+use crate::segment::{segment_digest, segment_object};
 use crate::tests::Setup;
 use crate::tests::source_home::{LOG, OTHER, SESSION, far_future, files_below, names_below, origin, text};
 use crate::tests::write_shared_agents;
@@ -283,4 +283,21 @@ fn erased_sessions_do_not_come_back_from_segments() {
     assert_eq!(archive.rebuild().unwrap().homes, 0);
     let garbage = archive.collect_garbage(far_future()).unwrap();
     assert!(garbage.deleted > 0 && garbage.kept == 0, "{garbage:?}");
+}
+
+#[test]
+fn a_session_is_erased_only_if_no_copy_is_left() {
+    let setup = Setup::new();
+    setup.push();
+    setup.write(LOG, text("another log", 30));
+    setup.push_to(&setup.archive(), "desktop").unwrap();
+    let archive = setup.archive();
+    fs::remove_dir_all(setup.folder().join(MANIFESTS).join(origin("laptop").folder())).unwrap();
+    assert!(matches!(archive.remove(SESSION), Err(ArchiveError::Unlisted { .. })));
+    archive.rebuild().unwrap();
+    archive.remove(SESSION).unwrap();
+    for object in archive.objects().list(SEGMENTS).unwrap() {
+        let segment = archive.segment(segment_digest(&object.name).unwrap()).unwrap();
+        assert!(segment.table.pieces.iter().all(|piece| !piece.file.contains(SESSION)));
+    }
 }
