@@ -222,6 +222,75 @@ const COMMANDS: &[PathCommand] = &[
     writes("cp", "copy files to/from"),
 ];
 
+/// The letters of options without a value, for the commands that have options with one. An option that is not
+/// known may have a value, which may look like another option.
+const FLAGS: &[(&str, &str)] = &[
+    ("ls", "aAbcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1"),
+    ("tree", "adfxqNQpugshDFvtcUrACSniJX"),
+    ("sort", "bdfghiMnRVcCmsruz"),
+    ("cut", "nsz"),
+    ("paste", "sz"),
+    ("column", "tx"),
+    ("hexdump", "bcCdoxv"),
+    ("nl", "p"),
+    ("grep", "abcEFGHhiILlnoPqsTUuVvwxyZz0123456789"),
+    ("egrep", "abcEFGHhiILlnoPqsTUuVvwxyZz0123456789"),
+    ("fgrep", "abcEFGHhiILlnoPqsTUuVvwxyZz0123456789"),
+    ("rg", "abcFhHiIlnNopPqsSuUvVwxXz0."),
+    ("diff", "abBcdeEilnNpqstTuwvyZ"),
+    ("stat", "Lft"),
+    ("file", "bchikLNnprsSvzZ0"),
+    ("fd", "HIusgFaplq01"),
+    ("fdfind", "HIusgFaplq01"),
+    ("tac", "br"),
+];
+
+/// Long options without a value, of any of these commands.
+const LONG_FLAGS: &[&str] = &[
+    "--all",
+    "--brief",
+    "--color",
+    "--colour",
+    "--complement",
+    "--count",
+    "--extended-regexp",
+    "--files-with-matches",
+    "--fixed-strings",
+    "--heading",
+    "--hidden",
+    "--human-numeric-sort",
+    "--ignore-all-space",
+    "--ignore-blank-lines",
+    "--ignore-case",
+    "--invert-match",
+    "--json",
+    "--line-buffered",
+    "--line-number",
+    "--line-regexp",
+    "--multiline",
+    "--no-filename",
+    "--no-heading",
+    "--no-ignore",
+    "--no-messages",
+    "--null",
+    "--numeric-sort",
+    "--only-delimited",
+    "--only-matching",
+    "--perl-regexp",
+    "--quiet",
+    "--reverse",
+    "--serial",
+    "--smart-case",
+    "--stable",
+    "--stats",
+    "--text",
+    "--unique",
+    "--version-sort",
+    "--with-filename",
+    "--word-regexp",
+    "--zero-terminated",
+];
+
 /// Returns the paths of a command; `None` if the command is not known to use any.
 pub(super) fn path_use(name: &str, arguments: &[Word]) -> Option<PathUse> {
     match name {
@@ -257,6 +326,8 @@ struct ArgumentReader<'a> {
     command: &'a PathCommand,
     /// The kind of the option whose value is the next word.
     pending: Option<OptionKind>,
+    /// Whether the current word may be the value of an option that is not known, although it looks like one.
+    may_be_value: bool,
     skipped: usize,
     operands: Vec<Word>,
     found: PathUse,
@@ -265,7 +336,14 @@ struct ArgumentReader<'a> {
 impl<'a> ArgumentReader<'a> {
     fn new(command: &'a PathCommand) -> Self {
         let found = PathUse { access: command.access, ..PathUse::read(command.verb, Vec::new()) };
-        Self { command, pending: None, skipped: command.skipped, operands: Vec::new(), found }
+        Self {
+            command,
+            pending: None,
+            may_be_value: false,
+            skipped: command.skipped,
+            operands: Vec::new(),
+            found,
+        }
     }
 
     fn read(mut self, arguments: &[Word]) -> PathUse {
@@ -285,12 +363,13 @@ impl<'a> ArgumentReader<'a> {
                 _ => {}
             }
             let text = word.text.as_str();
+            let may_be_value = std::mem::take(&mut self.may_be_value);
             if is_options && text == "--" {
                 is_options = false;
             } else if is_options && text.starts_with("--") {
-                self.long_option(word);
+                self.long_option(word, may_be_value);
             } else if is_options && text.starts_with('-') && text.len() > 1 {
-                self.short_options(word);
+                self.short_options(word, may_be_value);
             } else {
                 self.operands.push(word.clone());
             }
@@ -319,24 +398,30 @@ impl<'a> ArgumentReader<'a> {
         !matches!(kind, NoPattern | Recursive | Follow)
     }
 
-    fn long_option(&mut self, word: &Word) {
+    /// Waits for the value of an option. If the option may itself be a value, or the value of a letter before
+    /// it, the next word counts as a path.
+    fn wait_for_value(&mut self, kind: OptionKind, is_certain: bool) {
+        self.pending = Some(kind).filter(|kind| is_certain || *kind == PatternFile);
+    }
+
+    fn long_option(&mut self, word: &Word, may_be_value: bool) {
         let (name, value) = match word.text.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (word.text.as_str(), None),
         };
         if let Some(kind) = self.kind(name) {
             let has_value = self.apply(kind);
-            match value {
-                Some(value) if kind == PatternFile => self.found.paths.push(part_of(word, value)),
-                Some(value) => {
-                    if let Names(filter) = kind {
-                        self.found.filters.push((filter, value.to_owned()));
-                    }
+            match (kind, value) {
+                (PatternFile, Some(value)) => self.found.paths.push(part_of(word, value)),
+                (Names(filter), Some(value)) if !may_be_value => {
+                    self.found.filters.push((filter, value.to_owned()));
                 }
-                None => self.pending = has_value.then_some(kind),
+                (_, None) if has_value => self.wait_for_value(kind, !may_be_value),
+                _ => {}
             }
             return;
         }
+        self.may_be_value = value.is_none() && !LONG_FLAGS.contains(&name);
         // Programs accept the beginning of a name. The word after such an option counts as a path.
         let longer: Vec<OptionKind> = self
             .command
@@ -351,19 +436,25 @@ impl<'a> ArgumentReader<'a> {
         self.found.paths.extend(value.map(|value| part_of(word, value)));
     }
 
-    fn short_options(&mut self, word: &Word) {
+    fn short_options(&mut self, word: &Word, may_be_value: bool) {
+        let flags = FLAGS.iter().find(|(name, _)| *name == self.command.name).map_or("", |(_, flags)| flags);
+        let mut is_certain = !may_be_value;
         for (at, letter) in word.text.char_indices().skip(1) {
             let value = &word.text[at + letter.len_utf8()..];
             let Some(kind) = self.kind(&format!("-{letter}")) else {
+                let is_flag = flags.contains(letter);
+                is_certain &= is_flag;
+                self.may_be_value = !is_flag && value.is_empty();
                 // The rest may be the value of this option.
-                if self.command.access == Access::Read && !is_number(value) && !value.is_empty() {
+                let may_have_value = self.command.access == Access::Read && !is_flag;
+                if may_have_value && !is_number(value) && !value.is_empty() {
                     self.found.paths.push(part_of(word, value));
                 }
                 continue;
             };
             if self.apply(kind) {
                 match value {
-                    "" => self.pending = Some(kind),
+                    "" => self.wait_for_value(kind, is_certain),
                     value if kind == PatternFile => self.found.paths.push(part_of(word, value)),
                     _ => {}
                 }

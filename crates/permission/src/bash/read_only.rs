@@ -43,7 +43,12 @@ const COMMANDS: &[(&str, Arguments)] = &[
     ("fd", Checked(is_fd_query)),
     ("fdfind", Checked(is_fd_query)),
     ("fgrep", Any),
-    ("file", Checked(|words| !has_option(words, &["-C", "--compile", "-f", "--files-from"], "Cf"))),
+    (
+        "file",
+        Checked(|words| {
+            !has_option(words, &["-C", "--compile", "-f", "--files-from", "-m", "--magic-file"], "Cfm")
+        }),
+    ),
     ("find", Any),
     ("fmt", Any),
     ("fold", Any),
@@ -106,7 +111,7 @@ const COMMANDS: &[(&str, Arguments)] = &[
     ("type", Any),
     ("uname", Any),
     ("unexpand", Any),
-    ("uniq", Checked(|words| words.iter().all(|word| word.starts_with('-')))),
+    ("uniq", Checked(|words| words.iter().all(|word| word.starts_with('-') && *word != "--"))),
     ("uptime", Any),
     ("wc", Any),
     ("which", Any),
