@@ -142,7 +142,7 @@ fn parse_chapter(text: &str) -> Vec<Part> {
 }
 
 /// The folder in which the commands of a chapter run, and the random ids that they printed.
-struct Sandbox {
+pub(crate) struct Sandbox {
     dir: tempfile::TempDir,
     known: BTreeSet<String>,
     /// Ids and the fixed ones that are shown in their place.
@@ -150,7 +150,7 @@ struct Sandbox {
 }
 
 impl Sandbox {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let bin = dir.path().join(".local/bin");
         fs::create_dir_all(&bin).unwrap();
@@ -166,8 +166,13 @@ impl Sandbox {
         Self { dir, known, ids: Vec::new() }
     }
 
+    /// The folder in which the commands run.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// Runs a command on a terminal. Returns its exit code and its output, errors last.
-    fn run(&mut self, command: &str) -> (i32, String) {
+    pub(crate) fn run(&mut self, command: &str) -> (i32, String) {
         let mut script = command.to_owned();
         for (id, shown) in &self.ids {
             script = script.replace(shown, id);
@@ -272,20 +277,25 @@ fn run_chapter(text: &str) -> String {
     page
 }
 
-#[expect(clippy::disallowed_methods, reason = "developers set UPDATE_DOCS")]
 fn check_chapter(name: &str) {
-    let path = docs().join(format!("guide/{name}.md"));
-    let text = fs::read_to_string(&path).unwrap();
+    check_page(&docs().join(format!("guide/{name}.md")));
+}
+
+/// Runs the commands of a page, and compares their output with it.
+#[expect(clippy::disallowed_methods, reason = "developers set UPDATE_DOCS")]
+pub(crate) fn check_page(path: &Path) {
+    let name = path.file_stem().unwrap().to_str().unwrap();
+    let text = fs::read_to_string(path).unwrap();
     let page = run_chapter(&text);
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &page).unwrap();
+        fs::write(path, &page).unwrap();
         return;
     }
     let differences =
         similar::TextDiff::from_lines(&text, &page).unified_diff().header(name, "now").to_string();
     assert!(
         text == page,
-        "{differences}\ndocs/guide is not current: `UPDATE_DOCS=1 cargo test -p threadline --test it guide`"
+        "{differences}\n{name}.md is not current: `UPDATE_DOCS=1 cargo test -p threadline --test it guide readme`"
     );
 }
 

@@ -34,6 +34,7 @@ mod overview;
 mod path_safety;
 #[cfg(unix)]
 mod pty;
+mod readme;
 mod redact;
 mod repair;
 mod replay;
