@@ -51,8 +51,8 @@ fn at(home: &TestHome, args: &[&str]) -> Command {
 #[test]
 fn the_samples_are_served_on_standard_streams() {
     let result = call(&mut command(["--demo", "mcp"]), "list_sessions", &json!({}));
-    assert_eq!(result["structuredContent"]["total"], 10, "{result}");
-    assert!(result["content"][0]["text"].as_str().unwrap().starts_with("10 sessions"), "{result}");
+    assert_eq!(result["structuredContent"]["total"], 11, "{result}");
+    assert!(result["content"][0]["text"].as_str().unwrap().starts_with("11 sessions"), "{result}");
 }
 
 #[test]

@@ -473,7 +473,7 @@ fn a_pager_without_options_gets_those_that_show_colours() {
     for (less, expected) in [(None, "LESS=FRX"), (Some("-S"), "LESS=-S")] {
         let mut env = vec![("PAGER", pager.to_str().unwrap().to_owned())];
         env.extend(less.map(|less| ("LESS", less.to_owned())));
-        let args: Vec<&OsStr> = ["--demo", "list"].iter().map(OsStr::new).collect();
+        let args: Vec<&OsStr> = ["--demo", "list", "-q"].iter().map(OsStr::new).collect();
         let (_, written) = on_terminal(&args, &env);
         assert_eq!(String::from_utf8_lossy(&written).trim(), expected);
     }
@@ -565,7 +565,7 @@ a1 <- u1  reply  m1 text "Woven." branch=feature/a-long-name model=claude-opus-4
         &log("修复织布机上的蓝色布料在雨来之前 🧵🧵🧵 and more words after that"),
     );
     let list = |width: u16| {
-        let args = ["--home", home.root().to_str().unwrap(), "--color", "never", "list"];
+        let args = ["--home", home.root().to_str().unwrap(), "--color", "never", "list", "-q"];
         let (code, written) = on_terminal_of(width, &args.map(OsStr::new), &[]);
         let text = String::from_utf8(written).unwrap();
         assert_eq!(code, Some(0), "{text}");
