@@ -15,6 +15,7 @@ use super::facts::{CallFact, MarkFact, OverviewFacts, UNDATED};
 use super::figures::overlap;
 use super::local_time::LocalTime;
 use crate::config::App;
+use crate::excerpt_mask::ExcerptMask;
 use crate::time::TimeRange;
 use crate::usage::MAX_LINE;
 
@@ -344,9 +345,18 @@ impl App {
             let lines = rows.iter().filter_map(|row| row.line.map(u64::from)).collect();
             // A log that was deleted meanwhile has no prompts.
             let titles = read_titles(path, &lines).unwrap_or_default();
+            let texts: Vec<&str> = titles.values().map(String::as_str).collect();
+            let logs = [path.to_owned()];
+            let mask = self.config().redaction.as_ref().map(|redaction| {
+                let mask = ExcerptMask::new(redaction, &texts, &logs);
+                if mask.is_complete { mask } else { ExcerptMask::of_session(redaction, &logs) }
+            });
             for row in rows {
                 let title = row.line.and_then(|line| titles.get(&line.into()));
-                row.prompt = title.map(|title| self.redacted_in(&[path.to_owned()], title).into_owned());
+                row.prompt = title.map(|title| match &mask {
+                    Some(mask) => mask.mask(title, [false; 2]).into_owned(),
+                    None => title.clone(),
+                });
             }
         }
     }

@@ -51,6 +51,7 @@ fn masked_requests_contain_no_secret_on_any_page() {
         "/?range=all".to_owned(),
         "/overview.json?range=all".to_owned(),
         "/records.json".to_owned(),
+        "/records?kind=prompts".to_owned(),
         "/sessions".to_owned(),
         "/index.json".to_owned(),
         "/search?q=deploy".to_owned(),
