@@ -562,7 +562,11 @@ a1 <- u1  reply  m1 text "Woven." branch=feature/a-long-name model=claude-opus-4
     home.session_in(
         project,
         "cjk",
-        &log("修复织布机上的蓝色布料在雨来之前 🧵🧵🧵 and more words after that"),
+        // Other ids, so that it is no fork.
+        &log("修复织布机上的蓝色布料在雨来之前 🧵🧵🧵 and more words after that")
+            .replace("u1", "v1")
+            .replace("a1", "b1")
+            .replace("m1", "n1"),
     );
     let list = |width: u16| {
         let args = ["--home", home.root().to_str().unwrap(), "--color", "never", "list", "-q"];
