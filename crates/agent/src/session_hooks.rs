@@ -51,8 +51,6 @@ pub(crate) struct CallVerdict {
     pub(crate) decision: Option<HookDecision>,
     /// The text for the model, if the call does not run.
     pub(crate) reason: String,
-    /// The name of the hook that decided.
-    pub(crate) hook: String,
     pub(crate) updated_input: Option<Box<RawValue>>,
     /// The reason, if the turn ends after the call.
     pub(crate) stop: Option<(String, HookRun)>,
@@ -363,7 +361,6 @@ impl Agent {
                     }
                     _ => format!("Hook {} denied this tool", run.name),
                 });
-                verdict.hook.clone_from(&run.name);
             }
             if output.updated_input.is_some() {
                 verdict.updated_input.clone_from(&output.updated_input);
@@ -375,16 +372,16 @@ impl Agent {
         verdict
     }
 
-    /// Writes the lines of a hook before a call, below the line of the call.
+    /// Writes the lines of a hook before a call, below the line of the call. Returns the last of these lines.
     pub(crate) fn write_call_hooks(
         &self,
         runs: &[HookRun],
         tool_use_id: &str,
         call_line: &str,
-    ) -> Result<(), WriteError> {
+    ) -> Result<Option<String>, WriteError> {
         if self.role.is_some() {
             // Claude Code writes no lines for hooks around the calls of a sub-agent.
-            return Ok(());
+            return Ok(None);
         }
         let mut parent = Some(call_line.to_owned());
         for run in runs.iter().filter(|run| run.output.decision != Some(HookDecision::Deny)) {
@@ -397,7 +394,7 @@ impl Agent {
                     Some(self.write_context(std::slice::from_ref(context), source, parent.as_deref())?);
             }
         }
-        Ok(())
+        Ok(parent)
     }
 
     /// Writes the lines of the hooks after a call, below the line of its result. Returns the texts for the

@@ -256,7 +256,10 @@ impl Agent {
         let updated = verdict.updated_input.as_deref();
         let updated = updated.map(|input| validate(tool, input, &self.shell.cwd()));
         let mut finished = FinishedCall::new(CallOutcome::Rejected);
-        finished.write_error = self.write_call_hooks(&before, &call.id, &call.line).err();
+        match self.write_call_hooks(&before, &call.id, &call.line) {
+            Ok(line) => finished.hook_line = line,
+            Err(error) => finished.write_error = Some(error),
+        }
         finished.before = before;
         let input = match &updated {
             None => input,
@@ -270,7 +273,7 @@ impl Agent {
         finished.outcome = match verdict.decision {
             Some(HookDecision::Deny) => CallOutcome::Denied(verdict.reason.clone()),
             Some(HookDecision::Defer) if self.can_defer(call) => {
-                CallOutcome::Deferred(verdict.hook.clone(), input.raw().to_owned())
+                CallOutcome::Deferred(input.raw().to_owned())
             }
             _ => self.run_call(call, tool, input, &verdict, scope),
         };
@@ -467,19 +470,24 @@ impl Agent {
     fn defer_call(
         &self,
         call: &PendingCall,
-        hook: &str,
+        hook_line: Option<&str>,
         input: Box<RawValue>,
         results: &mut CallResults,
     ) -> Result<(), WriteError> {
         let mut writer = lock(&self.writer);
         let parent = writer.end_call(&call.id).unwrap_or_else(|| call.line.clone());
         let attachment = Attachment::HookDeferredTool {
-            source: HookSource { name: hook, tool_use_id: &call.id, event: HookEvent::PreToolUse.name() },
+            // As in Claude Code, the place where the hook is set, and not its event.
+            source: HookSource {
+                name: "settings",
+                tool_use_id: &call.id,
+                event: HookEvent::PreToolUse.name(),
+            },
             tool: &call.name,
             input: Json::parse(input.get()).unwrap_or(Json::NULL),
             mode: self.config.permissions.mode().name(),
         };
-        writer.attachment_below(Some(&parent), attachment, &*self.clock)?;
+        writer.attachment_below(hook_line.or(Some(&parent)), attachment, &*self.clock)?;
         results.deferred_call = Some(DeferredCall { id: call.id.clone(), name: call.name.clone(), input });
         Ok(())
     }
@@ -504,8 +512,8 @@ impl Agent {
         }
         let is_interrupted = matches!(finished.outcome, CallOutcome::Rejected);
         let output = match finished.outcome {
-            CallOutcome::Deferred(hook, input) => {
-                return self.defer_call(call, &hook, input, results);
+            CallOutcome::Deferred(input) => {
+                return self.defer_call(call, finished.hook_line.as_deref(), input, results);
             }
             CallOutcome::Output(output) => output,
             CallOutcome::SubAgent(ended) => {
@@ -647,6 +655,8 @@ struct FinishedCall {
     outcome: CallOutcome,
     /// The hooks before the call.
     before: Vec<HookRun>,
+    /// The last line about them.
+    hook_line: Option<String>,
     /// What they decided.
     verdict: CallVerdict,
     /// The hooks after the call.
@@ -660,6 +670,7 @@ impl FinishedCall {
         Self {
             outcome,
             before: Vec::new(),
+            hook_line: None,
             verdict: CallVerdict::default(),
             after: Vec::new(),
             write_error: None,
@@ -685,8 +696,8 @@ pub(crate) enum CallOutcome {
     Refused(Refusal),
     /// It was not permitted, for this reason.
     Denied(String),
-    /// The hook of this name deferred it; its input.
-    Deferred(String, Box<RawValue>),
+    /// A hook deferred it; its input.
+    Deferred(Box<RawValue>),
     /// A rule refuses the file, which counts as invalid input.
     Invalid(String),
     /// The answer to a question ends the turn.

@@ -225,7 +225,7 @@ fn a_call_that_a_hook_defers_does_not_run_and_ends_the_turn() {
     let deferred = summary.deferred_call.unwrap();
     assert_eq!((deferred.name.as_str(), deferred.input.get()), ("Bash", r#"{"command":"touch ran"}"#));
     assert!(!stage.work().join("ran").exists());
-    assert!(chain(&stage).contains(&"hook_deferred_tool < tool_use".to_owned()), "{:?}", chain(&stage));
+    assert!(chain(&stage).contains(&"hook_deferred_tool < hook_success".to_owned()), "{:?}", chain(&stage));
     // The session can be continued.
     let (summary, _) = stage.run("Next", vec![ScriptedReply::text("Fine.")]);
     assert_eq!(summary.end, TurnEnd::Completed);

@@ -457,7 +457,7 @@ impl Printer {
                 _ => None,
             };
             line.set("is_error", summary.end.is_error());
-            if is_sent {
+            if is_sent && summary.end != TurnEnd::Deferred {
                 line.set("api_error_status", status);
             }
         }
@@ -601,8 +601,7 @@ fn terminal_reason(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::Interrupted { during_tools: true } => Some("aborted_tools"),
         TurnEnd::Interrupted { during_tools: false } | TurnEnd::TakenBack => Some("aborted_streaming"),
         TurnEnd::MaxTurns(_) => Some("max_turns"),
-        TurnEnd::MaxBudget(_) | TurnEnd::NotSent => None,
-        TurnEnd::MaxSchemaErrors(_) => Some("structured_output_retry_exhausted"),
+        TurnEnd::MaxBudget(_) | TurnEnd::MaxSchemaErrors(_) | TurnEnd::NotSent => None,
         TurnEnd::Deferred => Some("tool_deferred"),
         TurnEnd::StoppedByHook { after_tool: true } => Some("hook_stopped"),
         TurnEnd::StoppedByHook { after_tool: false } => Some("stop_hook_prevented"),
