@@ -227,13 +227,18 @@ pub(super) fn inner_commands(words: &[Word]) -> InnerCommands {
     if is_script_host {
         for (i, text) in texts.iter().enumerate().skip(1) {
             let is_command_flag = text.starts_with('-') && !text.starts_with("--") && text.ends_with('c');
-            if is_command_flag && let Some(script) = texts.get(i + 1) {
+            // Further options may precede the script.
+            let script = texts[i + 1..].iter().find(|text| !text.starts_with(['-', '+']));
+            if is_command_flag && let Some(script) = script {
                 inner.scripts.push((*script).to_owned());
             }
         }
         if ["eval", "ssh", "watch", "env", "coproc"].contains(&name) {
             inner.scripts.push(texts[1..].join(" "));
         }
+    }
+    if name == "trap" {
+        inner.scripts.extend(texts.get(1).map(|script| (*script).to_owned()));
     }
     inner
 }
