@@ -364,6 +364,9 @@ fn complete_edit(
     known: &mut HashMap<String, FirstAndLastText>,
     budget: &mut EditBudget,
 ) -> Option<FileEdit> {
+    if edit.by_command && edit.after == FileText::Absent {
+        edit.before = deleted_text(&edit.before, known.get(&edit.path).map(|known| &known.last));
+    }
     edit.is_before_logged = edit.before != FileText::Unknown;
     let texts = [&edit.before, &edit.after].into_iter().filter_map(FileText::as_text);
     budget.add_logged(texts.map(str::len).sum::<usize>() + edit.replaced_bytes());
@@ -403,6 +406,15 @@ fn complete_edit(
         }
     }
     (!is_read).then_some(edit)
+}
+
+/// Returns the text of a file that a command deleted, given the one in the list of changes and the last known one.
+///
+/// The list may lack the newline at the end of the file.
+fn deleted_text(listed: &FileText, last: Option<&FileText>) -> FileText {
+    let Some(text) = listed.as_text().filter(|text| !text.ends_with('\n')) else { return listed.clone() };
+    let is_same = |last: &&FileText| last.as_text().is_some_and(|last| last.strip_suffix('\n') == Some(text));
+    last.filter(is_same).cloned().unwrap_or(FileText::Unknown)
 }
 
 /// Returns whether the result of a call contributes to the file edits. A read file does if a command

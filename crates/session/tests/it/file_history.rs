@@ -413,3 +413,20 @@ fn a_backup_from_the_middle_of_a_turn_is_not_its_beginning() {
     let early = files(&log.replace("10:01:03.500", "10:01:00.500"));
     assert!(early.contains("turn 2: /home/ada/loom/a = 00@v1"), "{early}");
 }
+
+#[test]
+fn a_deleted_file_ends_as_it_was_read() {
+    let deleted = |last: &str| {
+        let lines: String = (1..=10).map(|n| format!("\"-{n}\",")).collect();
+        format!(
+            r#""" {{"stdout":"","bashEditDiff":{{"files":[{{"filePath":"/w/a.txt","hunks":[{{"oldStart":1,"newStart":1,"lines":[{lines}{last}]}}],"deleted":true}}],"moreFiles":0}}}}"#
+        )
+    };
+    // Claude Code may list a deleted text without the newline at its end.
+    let gone = deleted(r#""\\ No newline at end of file""#);
+    let read = files(&commands_after_a_read(&[("rm a.txt", &gone)]));
+    assert!(read.contains(r#"turn 1: /w/a.txt = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n""#), "{read}");
+    let other =
+        files(&commands_after_a_read(&[("rm a.txt", &gone)]).replace("\"content\":\"1", "\"content\":\"0"));
+    assert!(other.contains("turn 1: /w/a.txt = \"0"), "as it was read: {other}");
+}
