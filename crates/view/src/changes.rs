@@ -74,6 +74,9 @@ impl FileChange {
                 return self.note("changed by an edit that is not in this patch: its lines are not logged");
             }
         };
+        if edit.before == FileText::Unknown && after.is_none() && !self.has_whole {
+            return self.note("deleted; its text is not logged");
+        }
         let before = edit.before.as_text().map(str::to_owned);
         if !self.parts.is_empty() {
             if edit.before == FileText::Unknown {

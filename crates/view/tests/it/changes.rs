@@ -296,3 +296,12 @@ fn edits_of_sub_agents_without_a_record_are_named() {
     let files = changes(&SessionFamily::from_bytes(&main, [("a1".to_owned(), agent)]));
     insta::assert_snapshot!(patch(&files, Some("/w")), @"# a.txt: changed by an edit that is not in this patch: its lines are not logged");
 }
+
+#[test]
+fn a_deleted_file_of_unknown_text_is_named() {
+    let gone = r#"{"files":[{"filePath":"/w/a.txt","hunks":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":0,"lines":["-hello","\\ No newline at end of file"]}],"deleted":true}],"moreFiles":0}"#;
+    let files = commands("", &[BYE, gone]);
+    assert_eq!(files[0].notes, ["deleted; its text is not logged"]);
+    let only = commands("", &[gone]);
+    assert_eq!(patch(&only, Some("/w")), "# a.txt: deleted; its text is not logged\n");
+}
