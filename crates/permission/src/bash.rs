@@ -459,7 +459,10 @@ impl Check<'_> {
             for folder in folders {
                 let Some(named) = absolute(word, folder, self.home) else { continue };
                 let path = if word.is_pattern { paths::pattern_root(&named) } else { named.clone() };
-                if is_environment(&path) || word.is_pattern && path.starts_with("/proc") {
+                let real = resolve_links(&path);
+                let is_in_proc = real.starts_with("/proc") && (word.is_pattern || found.reads_folders);
+                let contains_proc = found.reads_folders && Path::new("/proc").starts_with(&real);
+                if is_environment(&path) || is_in_proc || contains_proc {
                     return Some(AskReason::stated("Accesses /proc/*/environ which may expose secrets"));
                 }
                 // Links that a pattern matches, or that the command follows, can lead out.
