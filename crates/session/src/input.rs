@@ -110,6 +110,9 @@ impl InputKind {
         if entry.is_compact_summary() {
             return Self::CompactSummary;
         }
+        if entry.lens::<User<'_>>().and_then(|line| line.repeats_compact_summary()) == Some(true) {
+            return Self::Meta;
+        }
         let input = Self::of_content(entry);
         let is_machine_text = matches!(
             input,

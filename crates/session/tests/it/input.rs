@@ -698,3 +698,9 @@ fn a_turn_of_very_many_lines_outside_the_tree_has_a_span() {
     let turn = Turn { number: 1, prompt: None, entries, round: Round::NewSession, continues_in_next: false };
     assert_eq!(turn.span(&session), None);
 }
+
+#[test]
+fn a_line_that_repeats_a_summary_is_no_prompt() {
+    assert_eq!(input("\"In short.\"", ",\"repeatsCompactSummary\":true"), "meta");
+    assert_eq!(input("\"In short.\"", ",\"repeatsCompactSummary\":false"), "prompt");
+}
