@@ -135,7 +135,8 @@ pub struct Reconciliation {
     pub reasons: Vec<String>,
 }
 
-/// Compares the sessions that have an account by Claude Code, sorted by id.
+/// Compares the sessions that have an account by Claude Code, sorted by id. Requires
+/// [`ScanOptions::accounts`](crate::ScanOptions::accounts).
 pub fn reconcile(calls: &ModelCalls, book: &PriceBook, keep: impl Fn(&str) -> bool) -> Vec<Reconciliation> {
     let inherited = calls.inherited();
     let mut accounts: Vec<(&str, &CostAccount)> =

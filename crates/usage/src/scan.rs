@@ -56,6 +56,8 @@ pub struct ScanOptions {
     pub lines: bool,
     /// Claude Code's notices about usage limits.
     pub limits: bool,
+    /// Claude Code's own cost account, also of sessions without compactions.
+    pub accounts: bool,
 }
 
 /// Scans the lines of one log.
@@ -64,6 +66,7 @@ pub struct UsageScan {
     head: LogHead,
     out: ScannedLog,
     cache: ScanCache,
+    has_compaction: bool,
 }
 
 /// The calls of one log, to be passed to a [`CallLedger`](crate::CallLedger).
@@ -185,10 +188,10 @@ struct LogHead {
 const HEAD_LINES: usize = 64;
 
 impl ScannedLog {
-    /// Adds a row for a compaction, unless the line is not one.
-    fn add_compaction(&mut self, entry: &Entry, line: &LogLine<'_>, with_line: bool) {
-        let Some(boundary) = entry.lens::<CompactBoundary<'_>>() else { return };
-        let (Some(metadata), Some(uuid)) = (boundary.compact_metadata(), entry.uuid()) else { return };
+    /// Adds a row for a compaction. Returns whether the line is one.
+    fn add_compaction(&mut self, entry: &Entry, line: &LogLine<'_>, with_line: bool) -> bool {
+        let Some(boundary) = entry.lens::<CompactBoundary<'_>>() else { return false };
+        let (Some(metadata), Some(uuid)) = (boundary.compact_metadata(), entry.uuid()) else { return false };
         let origin = if entry.is_sidechain() { LineOrigin::Sidechain } else { LineOrigin::Main };
         let row = CallRow {
             at: entry.timestamp().unwrap_or(UNDATED),
@@ -205,6 +208,7 @@ impl ScannedLog {
             self.lines.push(CallLine { row: self.rows.len() as u32, file: 0, line_no: line.at.line_no });
         }
         self.rows.push((CallKey::of(&[b"compaction", uuid.as_bytes()]), row));
+        true
     }
 }
 
@@ -222,6 +226,7 @@ impl UsageScan {
             head: LogHead::default(),
             out: ScannedLog { source, rows: Vec::with_capacity(cache.n_rows), ..ScannedLog::default() },
             cache,
+            has_compaction: false,
         }
     }
 
@@ -241,20 +246,34 @@ impl UsageScan {
             }
             self.scan_line(&line, hit, None);
         }
-        for finder in [self.cache.cost_state.clone(), self.cache.boundary.clone()] {
-            for (mut line, _) in block.hits(&finder) {
-                let start = (line.at.byte_offset - block.at.byte_offset) as usize;
-                line.at.line_no = block.at.line_no + memchr_iter(b'\n', &block.bytes[..start]).count() as u64;
-                self.add_record(&Entry::parse(line.bytes).0, &line);
-            }
+        let boundary = self.cache.boundary.clone();
+        let mut records: Vec<LogLine<'_>> = block.hits(&boundary).map(|(line, _)| line).collect();
+        // Few logs have compactions, so most are not searched for accounts.
+        if self.options.accounts || self.has_compaction || !records.is_empty() {
+            let cost_state = self.cache.cost_state.clone();
+            records.extend(block.hits(&cost_state).map(|(line, _)| line));
+            records.sort_by_key(|line| line.at.byte_offset);
+        }
+        for mut line in records {
+            let start = (line.at.byte_offset - block.at.byte_offset) as usize;
+            line.at.line_no = block.at.line_no + memchr_iter(b'\n', &block.bytes[..start]).count() as u64;
+            self.add_record(&Entry::parse(line.bytes).0, &line);
         }
     }
 
-    /// Adds a compaction, or Claude Code's own totals.
+    /// Adds a compaction, or Claude Code's own totals after one.
     fn add_record(&mut self, entry: &Entry, line: &LogLine<'_>) {
         match entry.kind() {
-            Kind::CostState => self.out.account = CostAccount::of(entry).or(self.out.account.take()),
-            Kind::System => self.out.add_compaction(entry, line, self.options.lines),
+            Kind::CostState if self.options.accounts || self.has_compaction => {
+                self.out.account = CostAccount::of(entry).or(self.out.account.take());
+            }
+            Kind::System if self.out.add_compaction(entry, line, self.options.lines) => {
+                self.has_compaction = true;
+                if !self.options.accounts {
+                    // The totals so far do not contain it.
+                    self.out.account = None;
+                }
+            }
             _ => {}
         }
     }

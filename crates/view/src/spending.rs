@@ -133,7 +133,8 @@ pub struct SpendingCounter {
 }
 
 /// Calls are kept with their first lines.
-const SCAN_OPTIONS: ScanOptions = ScanOptions { tools: false, records: false, lines: true, limits: false };
+const SCAN_OPTIONS: ScanOptions =
+    ScanOptions { tools: false, records: false, lines: true, limits: false, accounts: false };
 
 /// Returns the log of a session and those of its sub-agents, with their descriptions.
 fn sources<'s>(main: &'s Session, agents: &'s [Agent]) -> impl Iterator<Item = (LogSource, &'s Session)> {

@@ -208,6 +208,7 @@ pub(crate) fn run(cx: &mut Context, args: &UsageArgs) -> Result<CommandOutcome, 
         tools: args.by == GroupBy::Tool,
         records: args.explain,
         lines: false,
+        accounts: args.reconcile,
         limits: args.blocks,
     };
     let read = match archived {

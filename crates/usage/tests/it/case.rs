@@ -1,6 +1,7 @@
 //! Cases that other tools got wrong, each with its number in our list.
 
-use threadline_usage::GroupBy;
+use jiff::tz::TimeZone;
+use threadline_usage::{CallGroups, GroupBy, PriceBook, ScanOptions};
 
 use crate::{TestLogs, figures};
 
@@ -415,6 +416,15 @@ fn the_calls_of_compactions_come_from_the_totals_of_claude_code() {
         let total = TestLogs::default().session("s1", &compacted(&other)).total();
         assert_eq!((total.calls, total.unlogged_compactions), (2, 1), "{other}");
     }
+}
+
+#[test]
+fn totals_from_before_a_compaction_do_not_contain_it() {
+    let log = compacted("").replace("b1 <- a1", &format!("{}\nb1 <- a1", cost_state(1000, 10)));
+    let calls = TestLogs::default().session("s1", &log).calls_with(ScanOptions::default());
+    let total =
+        CallGroups::of(&calls, GroupBy::Day, &PriceBook::embedded(), &TimeZone::UTC, |_, _| true).total;
+    assert_eq!((total.calls, total.unlogged_compactions), (2, 1));
 }
 
 #[test]

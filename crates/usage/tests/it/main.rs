@@ -19,7 +19,8 @@ use threadline_usage::{
 };
 
 /// All options.
-const ALL: ScanOptions = ScanOptions { tools: true, records: true, lines: true, limits: true };
+const ALL: ScanOptions =
+    ScanOptions { tools: true, records: true, lines: true, limits: true, accounts: true };
 
 /// Scans one log, with the cache of an earlier scan.
 fn scan(source: LogSource, bytes: &[u8], wants: ScanOptions, cache: ScanCache) -> (ScannedLog, ScanCache) {
