@@ -214,9 +214,9 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// If the archive has no such session, contains copies of it that no manifest names, or cannot be written.
-    /// If it is interrupted after the manifests were written, [`Archive::collect_garbage`] deletes the segments
-    /// a day later.
+    /// If the archive has no such session, contains copies of it that no manifest names, or cannot be
+    /// written. If it is interrupted after the manifests were written, [`Archive::collect_garbage`] deletes
+    /// the segments a day later.
     pub fn remove(&self, name: &str) -> Result<String, ArchiveError> {
         if let Some(database) = self.database() {
             return database.remove(name);

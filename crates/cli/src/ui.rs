@@ -300,8 +300,8 @@ fn start_pager(configured: Option<&str>, start: Option<&PagerStart>) -> Option<C
     command.stdin(Stdio::piped()).spawn().ok()
 }
 
-/// The variables with the options of a pager that are set unless the user has chosen options. On some systems,
-/// `more` is a name of less, and has a variable of its own.
+/// The variables with the options of a pager that are set unless the user has chosen options. On some
+/// systems, `more` is a name of less, and has a variable of its own.
 const PAGER_OPTIONS: &[(&str, &str)] = if cfg!(any(target_vendor = "apple", target_os = "freebsd")) {
     &[("LESS", "FRX"), ("MORE", "FRX")]
 } else {

@@ -45,8 +45,8 @@ pub(crate) struct Excerpts {
 /// Returns the part of `text` to show: the shortest window with the most terms, and `context` lines around
 /// it. If a term does not occur in it, a second part contains most of the missing terms.
 ///
-/// `found` contains the occurrences of each term; of many terms, only the rarest are considered. Parts are truncated if lines are very long, and have no
-/// white space at their ends.
+/// `found` contains the occurrences of each term; of many terms, only the rarest are considered. Parts are
+/// truncated if lines are very long, and have no white space at their ends.
 pub(crate) fn choose_excerpts(text: &str, found: &[Vec<Range<usize>>], context: usize) -> Excerpts {
     let mut found: Vec<&[Range<usize>]> =
         found.iter().map(|ranges| &**ranges).filter(|ranges| !ranges.is_empty()).collect();

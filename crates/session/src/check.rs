@@ -266,8 +266,8 @@ impl Session {
             if self.find(&parent).is_some() {
                 continue;
             }
-            // The first line of a log may continue another log, and so may any line of a sub-agent. A progress
-            // line is not sent: a resume continues with the line that was written before it.
+            // The first line of a log may continue another log, and so may any line of a sub-agent. A
+            // progress line is not sent: a resume continues with the line that was written before it.
             let harmless = Some(idx) == first || self.is_sidechain(idx) || entry.kind() == Kind::Progress;
             let fault = LineFault::new(Code::DanglingParent, idx).note_if(harmless);
             faults.add(self, fault, || format!("the parent {parent} is not in the log"));

@@ -408,7 +408,8 @@ fn complete_edit(
     (!is_read).then_some(edit)
 }
 
-/// Returns the text of a file that a command deleted, given the one in the list of changes and the last known one.
+/// Returns the text of a file that a command deleted, given the one in the list of changes and the last known
+/// one.
 ///
 /// The list may lack the newline at the end of the file.
 fn deleted_text(listed: &FileText, last: Option<&FileText>) -> FileText {

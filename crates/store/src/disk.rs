@@ -84,8 +84,8 @@ pub(crate) trait FileSystem: fmt::Debug + Send + Sync {
     /// Calls `is_ready` until it returns `true`, for a short time. Returns whether it did.
     fn wait_until(&self, is_ready: &mut dyn FnMut() -> io::Result<bool>) -> io::Result<bool>;
 
-    /// Whether two existing paths are on different file systems, as far as this can be determined. Then a file
-    /// cannot be renamed from one to the other.
+    /// Whether two existing paths are on different file systems, as far as this can be determined. Then a
+    /// file cannot be renamed from one to the other.
     fn crosses_devices(&self, a: &Path, b: &Path) -> io::Result<bool> {
         let (a, b) = (self.metadata(a)?, self.metadata(b)?);
         Ok(a.zip(b).is_some_and(|(a, b)| FileId::of(&a).volume != FileId::of(&b).volume))

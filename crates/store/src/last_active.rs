@@ -46,7 +46,8 @@ pub(crate) fn read_last_message(path: &Path) -> Option<SystemTime> {
     Some(UNIX_EPOCH + Duration::from_millis(millis))
 }
 
-/// Returns the timestamp of a line or of its message, if it has one. A line that was not written to its end is no message.
+/// Returns the timestamp of a line or of its message, if it has one. A line that was not written to its end
+/// is no message.
 pub(crate) fn line_time(line: &[u8]) -> Option<Millis> {
     line.trim_ascii_end().ends_with(b"}").then_some(())?;
     let [time] = leading_members::members(line, [(key::TIMESTAMP, true)]);

@@ -235,8 +235,8 @@ impl CallLedger {
         }
     }
 
-    /// Gives the compactions of each session the model of the conversation, and the figures that Claude Code's
-    /// own totals have besides the calls in the logs.
+    /// Gives the compactions of each session the model of the conversation, and the figures that Claude
+    /// Code's own totals have besides the calls in the logs.
     ///
     /// Several compactions of a session share these figures; the last one gets them.
     fn settle_compactions(&mut self, sessions: &HashMap<NameId, SessionStart>) {
@@ -358,14 +358,16 @@ impl CallLedger {
     }
 }
 
-/// The longest time between the start of Claude Code and the first line of a session that it began. Later, the
-/// account may contain another session.
+/// The longest time between the start of Claude Code and the first line of a session that it began. Later,
+/// the account may contain another session.
 const MAX_START_DELAY: Millis = 10 * 60 * 1000;
 
-/// How many more tokens than the conversations before them compactions may use: for instructions and summaries.
+/// How many more tokens than the conversations before them compactions may use: for instructions and
+/// summaries.
 const MAX_COMPACTION_TOKENS: u64 = 100_000;
 
-/// Returns the tokens of a model in Claude Code's account besides those in the logs: the calls of compactions.
+/// Returns the tokens of a model in Claude Code's account besides those in the logs: the calls of
+/// compactions.
 ///
 /// `None` if the account is of another time than the session, or if the difference cannot be theirs. `before`
 /// is the number of tokens in the conversations that were compacted.

@@ -309,8 +309,8 @@ impl<'a> LayoutBuilder<'a> {
             best = Some((*source, title, idx));
         }
         let Some((source, title, idx)) = best else { return ("", turn.prompt) };
-        // A truncated prompt begins with its title, unless that follows context or is a part of a notification.
-        // Markdown without its end is not recognised.
+        // A truncated prompt begins with its title, unless that follows context or is a part of a
+        // notification. Markdown without its end is not recognised.
         let is_partial = title.starts_with('<') || title == &*notification_title("");
         let whole_line = match source {
             TitleSource::Prompt | TitleSource::Command => is_partial.then_some(idx),

@@ -27,8 +27,8 @@ impl EditSession {
     ///
     /// # Errors
     ///
-    /// [`EditError::Cut`] if the session cannot be cut there, [`EditError::NoWorkingDirectory`] if the project
-    /// of a log outside of all homes is unknown, and errors of reading side files.
+    /// [`EditError::Cut`] if the session cannot be cut there, [`EditError::NoWorkingDirectory`] if the
+    /// project of a log outside of all homes is unknown, and errors of reading side files.
     pub fn clone_to_new(&mut self, options: &CloneOptions) -> Result<PlannedEdit<'_>, EditError> {
         let agents = if options.to.is_some() { self.agent_starts()? } else { IndexVec::new() };
         let this = &*self;

@@ -50,8 +50,8 @@ impl TextForm {
         Some(Self { encoding, has_mark: text.starts_with(BYTE_ORDER_MARK), line_end })
     }
 
-    /// Returns the bytes of a text in this form. `None` if they cannot be known: the text lacks characters, or
-    /// the lines of the file end in different ways.
+    /// Returns the bytes of a text in this form. `None` if they cannot be known: the text lacks characters,
+    /// or the lines of the file end in different ways.
     pub(super) fn encode(self, text: &str) -> Option<Vec<u8>> {
         if text.contains('\u{fffd}') {
             return None;

@@ -24,9 +24,9 @@ use crate::error::{CommandError, CommandOutcome};
 /// the changes that restoring them would make; --diff shows these line by line. Nothing is written without
 /// --apply.
 ///
-/// Files that shell commands changed are restored where the log lists the changes and the text before is known.
-/// Other commands may have changed a file too: its text is not known from there on, and it is left alone. So
-/// are links, and texts whose encoding or line ends cannot be known.
+/// Files that shell commands changed are restored where the log lists the changes and the text before is
+/// known. Other commands may have changed a file too: its text is not known from there on, and it is left
+/// alone. So are links, and texts whose encoding or line ends cannot be known.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
     /// Session id, unique prefix, title, `last`, or path to a log

@@ -30,8 +30,8 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// Commands whose answer is that there are problems.
 const NEGATIVE: &[&str] = &["check", "edit redact last --check"];
 
-/// Returns the commands of the table of tasks, without `threadline`. An option alone belongs to the first command
-/// of its row.
+/// Returns the commands of the table of tasks, without `threadline`. An option alone belongs to the first
+/// command of its row.
 fn tasks() -> Vec<String> {
     let text = fs::read_to_string(readme()).unwrap();
     let (_, table) = text.split_once("| task | command |\n|---|---|\n").unwrap();

@@ -330,7 +330,8 @@ fn secrets_that_only_another_line_identifies_are_masked_in_a_diff() {
     );
 }
 
-/// Restores the file of an edit from "one" to "two" at the first turn, and returns what is on disk afterwards.
+/// Restores the file of an edit from "one" to "two" at the first turn, and returns what is on disk
+/// afterwards.
 fn restored(dir: &Path, prepare: impl FnOnce(&Path)) -> (Vec<u8>, String) {
     let home = TestHome::new();
     prepare(dir);

@@ -167,8 +167,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Removes staged content, and copies of files that were not displaced. With `keep`, staged content of the version after is moved into the operation's
-    /// folder for a redo.
+    /// Removes staged content, and copies of files that were not displaced. With `keep`, staged content of
+    /// the version after is moved into the operation's folder for a redo.
     pub(super) fn clear_staged(&self, receipt: &Receipt, keep: bool) -> Result<(), OpError> {
         for (i, file) in receipt.files.iter().enumerate() {
             for version in [Version::Before, Version::After] {

@@ -19,8 +19,8 @@ pub(super) const NEW_FILE: &str = "receipt.new";
 /// The largest number of an operation or an undo: the next one is counted from it.
 const MAX_ORDER: u64 = u64::MAX / 2;
 
-/// The format of new receipts. Those of format 1 have no number. From format 3 on, the paths of restored files
-/// lead through no link.
+/// The format of new receipts. Those of format 1 have no number. From format 3 on, the paths of restored
+/// files lead through no link.
 pub const RECEIPT_FORMAT: u32 = 3;
 
 /// The format that an older receipt has when it is written again.
