@@ -180,7 +180,9 @@ fn a_reply_is_shown_as_markdown_and_written_to_the_session() {
         "# Plan\n\nSome **bold** text with `code`.\n\n- one\n- two\n\n```rust\nlet x = 1;\n```\n\nDone.";
     let stage = Stage::new(vec![ScriptedReply::text(reply)]);
     let mut terminal = stage.open(&[]);
-    let screen = ask(&mut terminal, "make a plan", "Done.");
+    ask(&mut terminal, "make a plan", "Done.");
+    // The last line is drawn after the others.
+    let screen = terminal.wait_for("200 tokens");
     let screen = screen.replace(&stage.path("work").to_string_lossy().into_owned(), "[work]");
     insta::assert_snapshot!(screen, @"
     threadline  [work]
