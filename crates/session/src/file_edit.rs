@@ -609,6 +609,10 @@ fn add_uncertain_edits(family: &SessionFamily, edits: &mut Vec<(FileEdit, Record
                 words.iter().filter_map(|word| by_name.get(&**word)).flatten().copied().collect();
             let changed: Vec<&String> =
                 if named.is_empty() && or_all { paths.iter().collect() } else { named.into_iter().collect() };
+            if edits.len() - n_edits + changed.len() > MAX_UNCERTAIN_EDITS {
+                edits.truncate(n_edits);
+                return edits.iter_mut().for_each(forget_texts);
+            }
             let entry_idx = call.results.first().map_or(call.entry_idx, |result| result.entry_idx);
             edits.extend(changed.into_iter().map(|path| {
                 let edit = FileEdit {
@@ -632,6 +636,16 @@ fn add_uncertain_edits(family: &SessionFamily, edits: &mut Vec<(FileEdit, Record
     if edits.len() > n_edits {
         edits.sort_by_key(|(edit, _)| (edit.at, edit.entry_idx));
     }
+}
+
+/// The maximum number of times that commands may have changed a file. A log with more, of many commands that
+/// may change many files, says nothing about the texts of its files.
+const MAX_UNCERTAIN_EDITS: usize = 100_000;
+
+/// Makes the texts before and after an edit unknown.
+fn forget_texts((edit, change): &mut (FileEdit, RecordedChange)) {
+    (edit.before, edit.after) = (FileText::Unknown, FileText::Unknown);
+    *change = RecordedChange::Texts;
 }
 
 fn line_hunks(hunks: Option<List<'_, PatchHunk<'_>>>) -> Arc<[LineHunk]> {

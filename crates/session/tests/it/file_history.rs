@@ -430,3 +430,20 @@ fn a_deleted_file_ends_as_it_was_read() {
         files(&commands_after_a_read(&[("rm a.txt", &gone)]).replace("\"content\":\"1", "\"content\":\"0"));
     assert!(other.contains("turn 1: /w/a.txt = \"0"), "as it was read: {other}");
 }
+
+#[test]
+fn texts_are_unknown_if_very_many_commands_may_have_changed_very_many_files() {
+    let mut log = "u1 user \"go\"\n".to_owned();
+    for n in 0..400 {
+        log.push_str(&format!(
+            "w{n} <- u1 reply w{n} tool w{n} Write {{\"file_path\":\"/w/{n}.txt\",\"content\":\"a\"}}\n\
+             x{n} <- w{n} result w{n} \"ok\" {{\"type\":\"create\",\"filePath\":\"/w/{n}.txt\",\"content\":\"a\"}}\n\
+             b{n} <- x{n} reply b{n} tool b{n} Bash {{\"command\":\"git stash\"}}\n\
+             c{n} <- b{n} result b{n} \"\" {{\"stdout\":\"\",\"bashEditDiff\":{{\"files\":[],\"skipped\":true}}}}\n"
+        ));
+    }
+    let family = SessionFamily::new(Session::from_bytes(&threadline_testkit::log(&log)), Vec::new());
+    let states = FileHistory::of(&family).states_at(HistoryPoint::End);
+    assert_eq!(states.len(), 400);
+    assert!(states.iter().all(|state| state.content == FileContent::Unknown));
+}
