@@ -337,7 +337,8 @@ fn command(dir: &Path, arguments: &[&str], has_input: bool) -> Command {
     command
 }
 
-/// Waits for a process that has closed its output, so it is about to end.
+/// Waits for a process that has closed its output, so it is about to end. The standard library cannot wait
+/// with a time limit, so the process is asked repeatedly.
 fn wait_until(child: &mut Child, end: Instant) -> Option<std::process::ExitStatus> {
     const PAUSE: Duration = Duration::from_millis(1);
     loop {

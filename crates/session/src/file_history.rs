@@ -293,11 +293,13 @@ impl FileObservation {
 /// Moves each backup that was made after an edit of its turn to where it was made: it does not contain the
 /// file at the prompt. Claude Code makes the first backup of a file when a tool is about to edit it.
 fn place_late_backups(known: &mut [FileObservation]) {
-    let edits: Vec<EntryIndex> =
+    let mut edits: Vec<EntryIndex> =
         known.iter().filter(|known| known.is_edit()).map(|known| known.position).collect();
+    edits.sort_unstable();
     for snapshot in known.iter_mut().filter(|known| !known.is_edit()) {
         let Some(taken) = snapshot.taken else { continue };
-        if edits.iter().any(|&edit| snapshot.position < edit && edit <= taken) {
+        let next = edits.partition_point(|edit| *edit <= snapshot.position);
+        if edits.get(next).is_some_and(|edit| *edit <= taken) {
             snapshot.position = taken;
         }
     }

@@ -269,15 +269,18 @@ impl CallLedger {
         for file in self.files.iter().filter(|file| matches!(&file.agent, Some((_, AgentKind::Compaction)))) {
             *agents.entry(file.session).or_default() += 1;
         }
+        let accounts: HashMap<NameId, &CostAccount> =
+            self.accounts.iter().map(|(session, account)| (*session, account)).collect();
         for (session, mut places) in compactions {
             places.sort_by_key(|place| self.rows[*place as usize].at);
             let Some(&(_, model)) = models.get(&session) else { continue };
             // The log of an agent that compacts contains its call.
             let in_agents = agents.get(&session).copied().unwrap_or(0).min(places.len());
             let of_agents: Vec<u32> = places.drain(..in_agents).collect();
-            let before: u64 = places.iter().map(|place| self.rows[*place as usize].tokens.cache_read).sum();
+            let sizes = places.iter().map(|place| self.rows[*place as usize].tokens.cache_read);
+            let before = sizes.fold(0, u64::saturating_add);
             let started = sessions.get(&session).and_then(|session| session.first_at);
-            let rest = self.accounts.iter().filter(|(of, _)| *of == session).find_map(|(_, account)| {
+            let rest = accounts.get(&session).and_then(|account| {
                 let theirs = account.models.iter().find(|other| other.name == self.names.get(model))?;
                 let ours = logged.get(&(session, model)).copied().unwrap_or_default();
                 unlogged_tokens(account, theirs, ours, started, before)
@@ -378,9 +381,9 @@ fn unlogged_tokens(
     started: Option<Millis>,
     before: u64,
 ) -> Option<TokenCounts> {
-    let delay = started? - account.start?;
+    let delay = started?.saturating_sub(account.start?);
     let rest = theirs.tokens.checked_minus(ours)?;
-    let limit = 2 * before + MAX_COMPACTION_TOKENS;
+    let limit = before.saturating_mul(2).saturating_add(MAX_COMPACTION_TOKENS);
     ((-MAX_START_DELAY..MAX_START_DELAY).contains(&delay) && rest.total() <= limit).then_some(rest)
 }
 

@@ -254,9 +254,12 @@ impl UsageScan {
             records.extend(block.hits(&cost_state).map(|(line, _)| line));
             records.sort_by_key(|line| line.at.byte_offset);
         }
+        let mut counted = (0, block.at.line_no);
         for mut line in records {
             let start = (line.at.byte_offset - block.at.byte_offset) as usize;
-            line.at.line_no = block.at.line_no + memchr_iter(b'\n', &block.bytes[..start]).count() as u64;
+            counted.1 += memchr_iter(b'\n', &block.bytes[counted.0..start]).count() as u64;
+            counted.0 = start;
+            line.at.line_no = counted.1;
             self.add_record(&Entry::parse(line.bytes).0, &line);
         }
     }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use threadline_session::{FileEdit, FileText, LineHunk, SessionFamily, TextList};
+use threadline_session::{FileEdit, FileText, LineHunk, SessionFamily};
 
-use crate::diff::{Hunk, unified};
+use crate::diff::{Hunk, line_hunks, unified};
 
 /// The net change of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,8 +82,9 @@ impl FileChange {
             if edit.before == FileText::Unknown {
                 return self.note("written as a whole after the changes in this patch");
             }
-            let hunks = whole_hunks(before.as_deref(), after.as_deref());
-            return self.parts.extend((!hunks.is_empty()).then_some(hunks));
+            let hunks =
+                line_hunks(before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
+            return self.parts.extend((!hunks.is_empty()).then(|| hunks.into()));
         }
         if !self.has_whole {
             self.before = before;
@@ -99,8 +100,9 @@ impl FileChange {
         if std::mem::take(&mut self.has_whole) {
             let (before, after) = (self.before.take(), self.after.take());
             self.is_created = before.is_none();
-            let hunks = whole_hunks(before.as_deref(), after.as_deref());
-            self.parts.extend((!hunks.is_empty()).then_some(hunks));
+            let hunks =
+                line_hunks(before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
+            self.parts.extend((!hunks.is_empty()).then(|| hunks.into()));
         }
     }
 
@@ -109,30 +111,6 @@ impl FileChange {
             self.notes.push(note.to_owned());
         }
     }
-}
-
-/// Returns the hunks of the change from one text to another, as a tool would log them.
-fn whole_hunks(before: Option<&str>, after: Option<&str>) -> Arc<[LineHunk]> {
-    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-    let patch = unified(before, after, ("a", "b"));
-    let mut hunks: Vec<LineHunk> = Vec::new();
-    for line in patch.lines().skip(2) {
-        match line.strip_prefix("@@ -").and_then(|range| range.split_once(" +")) {
-            Some((old, new)) if line.ends_with("@@") => {
-                let start = |range: &str| {
-                    let digits = range.find(|c: char| !c.is_ascii_digit()).unwrap_or(range.len());
-                    range[..digits].parse().unwrap_or_default()
-                };
-                hunks.push(LineHunk {
-                    old_start: start(old),
-                    new_start: start(new),
-                    lines: TextList::default(),
-                });
-            }
-            _ => hunks.iter_mut().last().into_iter().for_each(|hunk| hunk.lines.push(line)),
-        }
-    }
-    hunks.into()
 }
 
 /// The number of last parts that are compared with a new one. Comparing all of very many parts would take

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use similar::{DiffTag, DiffableStr, TextDiff};
 use threadline_entry::lens::{List, PatchHunk};
-use threadline_session::LineHunk;
+use threadline_session::{LineHunk, TextList};
 
 use self::line_diff::{DiffGroup, LineDiff};
 use self::text_lines::count_lines;
@@ -267,6 +267,29 @@ pub fn unified(old: &str, new: &str, (from, to): (&str, &str)) -> String {
     let header = out.len();
     LineDiff::new(old, new).write_unified(&mut out);
     if out.len() == header { String::new() } else { out }
+}
+
+/// Returns the hunks between two texts in the form in which tools log them.
+pub(crate) fn line_hunks(old: &str, new: &str) -> Vec<LineHunk> {
+    let hunk = |group: DiffGroup<'_, '_>| {
+        let (mut has_old, mut has_new) = (0, 0);
+        let mut lines = TextList::default();
+        for (change, line) in group.lines() {
+            has_old |= u64::from(change != DiffChange::Added);
+            has_new |= u64::from(change != DiffChange::Removed);
+            match line.strip_suffix('\n') {
+                Some(line) => lines.push(&format!("{}{line}", change.sign())),
+                None => {
+                    lines.push(&format!("{}{line}", change.sign()));
+                    lines.push("\\ No newline at end of file");
+                }
+            }
+        }
+        // A side without lines begins with the line before it.
+        let (old_start, new_start) = (group.old_line as u64 + has_old, group.new_line as u64 + has_new);
+        LineHunk { old_start, new_start, lines }
+    };
+    LineDiff::new(old, new).groups().map(hunk).collect()
 }
 
 /// Returns how many lines were added and how many were removed between two texts.

@@ -187,8 +187,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "USD", help_heading = "Limits")]
     pub(crate) max_budget_usd: Option<f64>,
 
-    /// What tools may do without asking: default, acceptEdits, plan, bypassPermissions or dontAsk (auto:
-    /// default)
+    /// Permission mode: default, acceptEdits, plan, bypassPermissions or dontAsk (auto is default)
     #[arg(long, value_name = "MODE", help_heading = "Tools")]
     pub(crate) permission_mode: Option<String>,
 

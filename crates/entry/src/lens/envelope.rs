@@ -71,7 +71,7 @@ lens! {
         mcp_call_not_read_only: bool = "mcpCallNotReadOnly",
         classifier_meta_lines: Cow<'a, str> = "classifierMetaLines",
         tool_denial_kind: Name<'a> = "toolDenialKind",
-        /// What an MCP tool returned besides the text of the result (from 2.1.325).
+        /// The parts of an MCP result besides its text (from 2.1.325).
         mcp_meta: McpMeta<'a> = "mcpMeta",
         /// The line repeats the summary of an earlier compaction.
         repeats_compact_summary: bool = "repeatsCompactSummary",
@@ -84,7 +84,7 @@ lens! {
         sandboxed: Json<'a> = "sandboxed",
     }
 
-    /// What an MCP tool returned besides the text of the result.
+    /// The parts of an MCP result besides its text.
     McpMeta {
         meta: Open<'a> = "_meta",
         /// The result as an object of the tool's output schema.

@@ -1,4 +1,4 @@
-//! What a command finds in folders: links that lead out of the working folders, and names for `xargs`.
+//! Files that commands find in folders: links that lead out of the working folders, and names for `xargs`.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

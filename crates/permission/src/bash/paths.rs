@@ -11,7 +11,7 @@ use crate::shell::Word;
 /// The paths of a command.
 pub(super) struct PathUse {
     pub(super) access: Access,
-    /// What the command does, as messages say it.
+    /// The action of the command, as messages name it.
     pub(super) verb: &'static str,
     pub(super) paths: Vec<Word>,
     /// Why the paths cannot be determined.
@@ -43,7 +43,7 @@ impl PathUse {
 struct PathCommand {
     name: &'static str,
     access: Access,
-    /// What the command does, as messages say it.
+    /// The action of the command, as messages name it.
     verb: &'static str,
     /// The number of operands before the paths, such as a pattern.
     skipped: usize,

@@ -76,7 +76,7 @@ impl Operations {
         match self.switch_all(&mut receipt, to, partial, &mut executor) {
             Ok(Switched { files, skipped }) => {
                 let untouched = receipt.files.len() - files - skipped.len();
-                // What was after the content when the operation began was not appended since.
+                // Bytes that followed the content when the operation began were not appended since.
                 let known: u64 = receipt.files.iter().map(ReceiptFile::rest_before).sum();
                 let foreign_bytes = executor.foreign_bytes.saturating_sub(known);
                 Ok(Reversal { receipt, files, untouched, skipped, foreign_bytes })

@@ -419,6 +419,19 @@ fn the_calls_of_compactions_come_from_the_totals_of_claude_code() {
 }
 
 #[test]
+fn absurd_numbers_of_compactions_and_totals_are_not_used() {
+    let most = u64::MAX.to_string();
+    let log =
+        compacted(&cost_state(u64::MAX, u64::MAX).replace("1767261595000", "-1e300")).replace("1010", &most);
+    let again = log.replace("b1", "b2").replace("msg_", "msg_9");
+    let total = TestLogs::default().session("s1", &log).session("s2", &again).total();
+    assert_eq!((total.calls, total.unlogged_compactions), (4, 2));
+    let twice =
+        log.replace("c1 <- b1", &format!("b3 <- a1 boundary auto {{\"preTokens\":{most}}}\nc1 <- b1"));
+    assert_eq!(TestLogs::default().session("s1", &twice).total().unlogged_compactions, 2);
+}
+
+#[test]
 fn totals_from_before_a_compaction_do_not_contain_it() {
     let log = compacted("").replace("b1 <- a1", &format!("{}\nb1 <- a1", cost_state(1000, 10)));
     let calls = TestLogs::default().session("s1", &log).calls_with(ScanOptions::default());

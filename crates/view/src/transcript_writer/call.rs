@@ -127,7 +127,7 @@ fn resources(content: Option<Content<'_>>) -> String {
     joined(given.filter_map(resource_text), "\n")
 }
 
-/// Returns what an MCP tool returned besides the text, if the line contains one result.
+/// Returns the parts of an MCP result besides its text, if the line contains one result.
 fn mcp_meta(entry: &Entry) -> Option<McpMeta<'_>> {
     let meta = entry.lens::<User<'_>>()?.mcp_meta()?;
     let blocks = entry.message()?.blocks();

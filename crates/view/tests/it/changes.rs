@@ -288,6 +288,19 @@ fn a_known_text_and_hunks_of_another_one_are_both_in_the_patch() {
 }
 
 #[test]
+fn carriage_returns_and_a_missing_newline_are_in_the_patch() {
+    let notation = format!(
+        "u1 user \"go\"\n\
+         a1 <- u1 reply m1 tool t1 Write {{\"file_path\":\"/w/a.txt\",\"content\":\"new\\r\\nlast\"}}\n\
+         r1 <- a1 result t1 \"ok\" {{\"type\":\"create\",\"filePath\":\"/w/a.txt\",\"content\":\"new\\r\\nlast\",\"originalFile\":null}}\n{}",
+        edit_without_text(1, "r1", ("one", "ONE"), ONE)
+    );
+    let patch = patch(&changes(&family(&log(&notation))), Some("/w"));
+    let expected = "@@ -0,0 +1,2 @@\n+new\r\n+last\n\\ No newline at end of file\n";
+    assert!(patch.contains(expected), "{patch:?}");
+}
+
+#[test]
 fn edits_of_sub_agents_without_a_record_are_named() {
     let main = log("u1 user \"go\"\na1 <- u1 reply m1 tool t1 Agent {\"prompt\":\"edit\"}");
     let agent = log(
