@@ -11,6 +11,7 @@ let request = null;
 async function replaceParts(href, parts, mode) {
   if (request) request.abort();
   const own = request = new AbortController();
+  own.mode = mode;
   let page;
   try {
     const answer = await fetch(href, { signal: own.signal, headers: { accept: 'text/html' } });
@@ -46,6 +47,10 @@ async function replaceParts(href, parts, mode) {
   reselect(selected && selected.dataset.id);
   return true;
 }
+// A page that was requested before labels changed may show the old ones.
+document.addEventListener('labels', () => {
+  if (request && request.mode === 'quiet') replaceParts(location.pathname + location.search, parts, 'quiet');
+});
 function counts(here, there) {
   const old = here.querySelectorAll('.switches b, .projects b'), fresh = there.querySelectorAll('.switches b, .projects b');
   if (old.length === fresh.length) old.forEach((b, n) => { b.textContent = fresh[n].textContent; });

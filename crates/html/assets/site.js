@@ -82,8 +82,11 @@ async function changeLabels(labels, change, focus) {
     labels.lastElementChild.textContent = message ? message.textContent : 'Server not reachable';
     return;
   }
-  labels.replaceWith(fresh);
+  // An update of the page may have replaced the labels meanwhile.
+  const shown = [...document.querySelectorAll('.labels')].find(here => here.dataset.at === labels.dataset.at);
+  if (shown) shown.replaceWith(fresh);
   fresh.querySelector(focus).focus({ preventScroll: true });
+  document.dispatchEvent(new Event('labels'));
 }
 document.addEventListener('click', event => {
   const button = event.target.closest && event.target.closest('.labels button[type="button"]');
