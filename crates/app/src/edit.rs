@@ -30,7 +30,7 @@ pub use clone::CloneOptions;
 pub use compress::{CompressTarget, compressed_tokens};
 pub use delete::Deletion;
 pub use error::{EditError, NothingToDo};
-pub use redact::{Redaction, SecretHit, SecretReport, unlisted_finding};
+pub use redact::{Redaction, SecretHit, SecretReport};
 pub use relocate::MoveOptions;
 pub use repair::RepairableSession;
 pub use threadline_edit::{ChangeGroup, ChangeKind};

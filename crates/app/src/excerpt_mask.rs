@@ -37,7 +37,7 @@ impl<'r> ExcerptMask<'r> {
                 let _ = lines.read(&probe, log);
             }
             let mut redactor = Redactor::new(redaction.rules());
-            redactor.learn_log_only(&lines.bytes);
+            redactor.learn_log(&lines.bytes);
             redactor.into_known()
         });
         Self { redaction, known, is_complete: !lines.is_full() }
@@ -80,7 +80,7 @@ impl App {
 fn learn(redactor: &mut Redactor<'_>, log: &Path) -> io::Result<()> {
     let mut lines = LineReader::new(open_regular(log)?);
     while let Some(block) = lines.next_block()? {
-        redactor.learn_log_only(block.bytes);
+        redactor.learn_log(block.bytes);
     }
     Ok(())
 }

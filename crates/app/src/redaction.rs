@@ -11,7 +11,7 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 use threadline_edit::{Redactor, rewrite_strings};
 use threadline_entry::write::quote;
 use threadline_entry::{Entry, Kind, LineReader, LogLine, decode, parse_line, project_directory};
-use threadline_secret::{KnownSecrets, Replacer, Rules, free_now};
+use threadline_secret::{KnownSecrets, Replacer, Rules};
 use threadline_store::open_regular;
 use threadline_view::humanize::plural;
 
@@ -114,12 +114,12 @@ impl DisplayRedaction {
             mask.local = Some(Arc::new(local));
         }
         let mut redactor = Redactor::new(&self.rules);
-        logs.iter().for_each(|log| redactor.learn_log_only(log));
+        logs.iter().for_each(|log| drop(redactor.learn_log(log)));
         report.secrets = redactor.secret_counts();
         redactor.finish_learning();
         for log in &mut logs {
             if let Some(clean) = redactor.mask_log(log) {
-                free_now(std::mem::replace(log, clean));
+                *log = clean;
             }
         }
         mask.add(redactor.into_known());
@@ -159,7 +159,7 @@ impl SessionMask {
     /// Returns the secrets in some lines of the session.
     pub(crate) fn find_secrets(&self, lines: &[u8]) -> Option<KnownSecrets> {
         let mut redactor = Redactor::new(&self.redaction.rules);
-        redactor.learn_log_only(lines);
+        redactor.learn_log(lines);
         redactor.into_known()
     }
 

@@ -7,20 +7,17 @@
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Write;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::Lens;
 use threadline_entry::{
-    Ending, Entry, Json, Kind, LogLine, Position, StringRole, decode, decode_into, key, log_lines,
-    parse_line, value, visit_strings,
+    Ending, Entry, Json, Kind, LogLine, Position, StringRole, decode, key, log_lines, parse_line, value,
+    visit_strings,
 };
-use threadline_secret::{
-    KnownSecrets, PlaceholderId, Replacer, Rules, SecretMatch, SecretMatches, SecretPrinter, free_now, mask,
-};
+use threadline_secret::{KnownSecrets, Replacer, Rules, SecretMatch, SecretPrinter, mask};
 use threadline_session::Session;
 
 use crate::draft::EditDraft;
@@ -30,22 +27,20 @@ use crate::seed::PlanSeed;
 use crate::splice::{Splice, apply, delete_parts, span};
 
 /// A secret that was found, in a form that may be shown.
-///
-/// A log may contain very many secrets of few kinds, so they share the texts that repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaskedSecret {
     /// The kind: `github-token`.
-    pub kind: Arc<str>,
+    pub kind: String,
     /// The kind for people: `a GitHub token`.
-    pub description: Arc<str>,
+    pub description: String,
     /// The placeholder that replaces it.
-    pub placeholder: String,
+    pub placeholder: Arc<str>,
     /// The masked secret, with a few of its characters.
     pub masked: String,
     /// The position of the line that contains it; `None` in a file that is not a log.
     pub at: Option<Position>,
     /// The key of the value that contains it.
-    pub key: Arc<str>,
+    pub key: String,
 }
 
 /// Finds secrets, and replaces them with placeholders.
@@ -55,43 +50,19 @@ pub struct Redactor<'r> {
     learnt: Option<KnownSecrets>,
     /// Whether only learnt secrets are replaced, because the text belongs to several sessions.
     only_learnt: bool,
-    /// Whether the first pass is complete, and the number of different secrets then.
+    /// Whether the first pass is complete.
     has_learnt: bool,
-    n_learnt: usize,
     /// Short strings without a secret, as written in a line: most keys and many values repeat in every line.
     clean_strings: HashSet<Box<str>>,
-    /// The last calls whose commands print a secret, and whose results have not been read, by id.
-    printers: VecDeque<(Box<str>, SecretPrinter)>,
-    /// The kinds, descriptions and keys of the secrets.
-    shared_texts: HashSet<Arc<str>>,
-    /// The number of secrets that were returned, and of those beyond [`MAX_LISTED`].
-    n_listed: usize,
-    n_unlisted: usize,
-    /// Memory for the text of a string.
-    buffer: Vec<u8>,
+    /// The calls whose commands print a secret, and whose results have not been read, by id, with the
+    /// position of their line.
+    printers: HashMap<String, (SecretPrinter, Position)>,
+    /// The lines that something was learnt from, by offset, with their numbers.
+    source_lines: BTreeMap<u64, u64>,
 }
 
-/// The maximum size of the memory that is kept when the first pass is complete.
-const MAX_BUFFER: usize = 1 << 20;
-
-/// The maximum number of occurrences of secrets that are described. Further ones are replaced and counted: a
-/// description takes several times as much memory as a short secret.
-const MAX_LISTED: usize = 10_000;
-
-/// The length of the strings in `clean_strings`, and their number.
-const MAX_CLEAN_STRING: usize = 64;
-const MAX_CLEAN_STRINGS: usize = 1 << 12;
-
-/// The minimum length of a string that is compared with other long strings of its line, and their number. The
-/// output of a tool is often written twice.
-const MIN_LONG_STRING: usize = 256;
-const MAX_LONG_STRINGS: usize = 8;
-
-/// The longest command, and the longest id of a call, that are examined, and the maximum number of calls without
-/// a result that are kept.
-const MAX_COMMAND: usize = 1 << 10;
-const MAX_CALL_ID: usize = 64;
-const MAX_PRINTERS: usize = 64;
+/// The maximum length of the strings in `clean_strings`.
+const SHORT_STRING: usize = 64;
 
 /// The maximum number of passes over one text. Replacing a secret may reveal another.
 const MAX_PASSES: usize = 16;
@@ -105,46 +76,44 @@ impl<'r> Redactor<'r> {
             learnt: None,
             only_learnt: false,
             has_learnt: false,
-            n_learnt: 0,
             clean_strings: HashSet::default(),
-            printers: VecDeque::new(),
-            shared_texts: HashSet::default(),
-            n_listed: 0,
-            n_unlisted: 0,
-            buffer: Vec::new(),
+            printers: HashMap::default(),
+            source_lines: BTreeMap::new(),
         }
     }
 
-    /// Returns the number of occurrences of secrets that were learnt, but not described, because there are
-    /// more than 10,000.
-    pub fn n_unlisted(&self) -> usize {
-        self.n_unlisted
-    }
-
-    /// Learns the secrets in a session, and describes the first 10,000 occurrences.
+    /// Learns the secrets in a session.
     pub fn learn(&mut self, session: &Session) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
-        for entry in session.entries() {
-            self.learn_entry(entry, Some(&mut hits));
-        }
+        session.entries().iter().for_each(|entry| self.learn_entry(entry, &mut hits));
         hits
-    }
-
-    /// Learns the secrets in a session without describing them: there may be very many.
-    pub fn learn_only(&mut self, session: &Session) {
-        session.entries().iter().for_each(|entry| self.learn_entry(entry, None));
     }
 
     /// Learns the secrets in a log, or in a file with one JSON object.
     pub fn learn_log(&mut self, log: &[u8]) -> Vec<MaskedSecret> {
+        log_lines(log).flat_map(|line| self.learn_line(&line)).collect()
+    }
+
+    /// Learns the secrets in a line of a log.
+    pub fn learn_line(&mut self, line: &LogLine<'_>) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
-        self.learn_lines(log, Some(&mut hits));
+        let text = String::from_utf8_lossy(line.bytes);
+        // An entry has a copy of its line, which may be long.
+        if is_valid_object(&text) {
+            self.learn_object(&text, line.at, &mut hits);
+        } else {
+            parse_line(line, |entry, _| self.learn_entry(&entry, &mut hits));
+        }
         hits
     }
 
-    /// Learns the secrets in a log without describing them: there may be very many.
-    pub fn learn_log_only(&mut self, log: &[u8]) {
-        self.learn_lines(log, None);
+    /// Learns the secrets in any other file.
+    pub fn learn_file(&mut self, content: &[u8]) -> Vec<MaskedSecret> {
+        let mut hits = Vec::new();
+        for chunk in content.utf8_chunks() {
+            self.learn_text(chunk.valid(), None, "", &mut hits);
+        }
+        hits
     }
 
     /// Returns the number of different secrets that were found.
@@ -157,28 +126,14 @@ impl<'r> Redactor<'r> {
         self.replacer.counts()
     }
 
-    /// Learns the secrets in any other file.
-    pub fn learn_file(&mut self, content: &[u8]) -> Vec<MaskedSecret> {
-        let mut hits = Vec::new();
-        for chunk in content.utf8_chunks() {
-            self.learn_text(chunk.valid(), None, "", Some(&mut hits));
-        }
-        hits
+    /// Returns the positions of the lines that something was learnt from since the last call. Learning these
+    /// lines alone, in this order, has the same result as learning all lines.
+    pub fn take_source_lines(&mut self) -> Vec<Position> {
+        let lines = std::mem::take(&mut self.source_lines);
+        lines.into_iter().map(|(byte_offset, line_no)| Position { line_no, byte_offset }).collect()
     }
 
-    fn learn_lines(&mut self, log: &[u8], mut hits: Option<&mut Vec<MaskedSecret>>) {
-        for line in log_lines(log) {
-            let text = String::from_utf8_lossy(line.bytes);
-            // An entry has a copy of its line, which may be long.
-            if is_valid_object(&text) {
-                self.learn_object(&text, line.at, hits.as_deref_mut());
-                continue;
-            }
-            parse_line(&line, |entry, _| self.learn_entry(&entry, hits.as_deref_mut()));
-        }
-    }
-
-    fn learn_entry(&mut self, entry: &Entry, hits: Option<&mut Vec<MaskedSecret>>) {
+    fn learn_entry(&mut self, entry: &Entry, hits: &mut Vec<MaskedSecret>) {
         match entry.kind() {
             Kind::Bad => {
                 self.learn_text(entry.text(), Some(entry.at()), "", hits);
@@ -188,34 +143,35 @@ impl<'r> Redactor<'r> {
     }
 
     /// Learns the secrets in a line, and adds them to `hits`.
-    fn learn_object(&mut self, line: &str, at: Position, mut hits: Option<&mut Vec<MaskedSecret>>) {
-        let at = Some(at);
+    fn learn_object(&mut self, line: &str, at: Position, hits: &mut Vec<MaskedSecret>) {
         // A private key may be stored line by line, as the items of an array.
         let mut column: Option<(&str, Option<usize>, String)> = None;
-        // The last long strings of the line without a secret.
-        let mut clean: VecDeque<&str> = VecDeque::new();
+        // The long strings of the line without a secret: the output of a tool is often written twice.
+        let mut clean: HashSet<&str> = HashSet::default();
         // The id of the last call of the line, and how the result in the line was printed.
         let (mut call_id, mut printer) = ("", None);
         visit_strings(line, |text| {
             match text.key {
                 key::ID => call_id = text.inner,
-                key::COMMAND => self.add_printer(call_id, text.inner),
-                key::TOOL_USE_ID => printer = self.take_printer(text.inner).or(printer),
+                key::COMMAND if !call_id.is_empty() => {
+                    if let Some(printer) = SecretPrinter::of_command(&decode(text.inner)) {
+                        self.printers.insert(call_id.to_owned(), (printer, at));
+                    }
+                }
+                key::TOOL_USE_ID => printer = self.printers.remove(text.inner).or(printer),
                 _ => {}
             }
             if matches!(text.role, StringRole::Id | StringRole::Opaque) {
                 return;
             }
-            let is_clean = match text.inner.len() {
-                ..=MAX_CLEAN_STRING => self.clean_strings.contains(text.inner),
-                MIN_LONG_STRING.. => clean.contains(&text.inner),
-                _ => false,
-            };
+            let is_short = text.inner.len() <= SHORT_STRING;
+            let is_clean =
+                if is_short { self.clean_strings.contains(text.inner) } else { clean.contains(text.inner) };
             // The name of a value may make it a secret.
             if is_clean && column.is_none() && !Rules::is_secret_name(text.key) {
                 return;
             }
-            let decoded = self.decoded(text.inner);
+            let decoded = decode(text.inner);
             match &mut column {
                 Some((key, object, lines)) if *key == text.key && *object == text.object => {
                     lines.push('\n');
@@ -223,65 +179,37 @@ impl<'r> Redactor<'r> {
                 }
                 _ => {
                     if let Some((key, _, lines)) = column.take() {
-                        self.learn_text(&lines, at, key, hits.as_deref_mut());
+                        self.learn_text(&lines, Some(at), key, hits);
                     }
                     if decoded.contains("PRIVATE KEY-----") && !decoded.contains('\n') {
                         column = Some((text.key, text.object, decoded.clone().into_owned()));
                     }
                 }
             }
-            let has_secret = self.learn_text(&decoded, at, text.key, hits.as_deref_mut());
-            self.reuse(decoded);
+            let has_secret = self.learn_text(&decoded, Some(at), text.key, hits);
             if is_clean || has_secret || column.is_some() {
                 return;
             }
-            match text.inner.len() {
-                ..=MAX_CLEAN_STRING if self.clean_strings.len() < MAX_CLEAN_STRINGS => {
-                    self.clean_strings.insert(text.inner.into());
-                }
-                MIN_LONG_STRING.. => {
-                    clean.push_back(text.inner);
-                    if clean.len() > MAX_LONG_STRINGS {
-                        clean.pop_front();
-                    }
-                }
-                _ => {}
-            }
+            match is_short {
+                true => self.clean_strings.insert(text.inner.into()),
+                false => clean.insert(text.inner),
+            };
         });
         if let Some((key, _, lines)) = column {
-            self.learn_text(&lines, at, key, hits.as_deref_mut());
+            self.learn_text(&lines, Some(at), key, hits);
         }
         if let Some(printer) = printer {
             self.learn_printed(line, at, printer, hits);
         }
     }
 
-    /// Keeps a call whose command prints a secret, until its result is read.
-    fn add_printer(&mut self, call_id: &str, command: &str) {
-        if call_id.is_empty() || call_id.len() > MAX_CALL_ID || command.len() > MAX_COMMAND {
-            return;
-        }
-        if let Some(printer) = SecretPrinter::of_command(&decode(command)) {
-            self.printers.push_back((call_id.into(), printer));
-            if self.printers.len() > MAX_PRINTERS {
-                self.printers.pop_front();
-            }
-        }
-    }
-
-    /// Returns how the call with this id prints a secret, if it does.
-    fn take_printer(&mut self, call_id: &str) -> Option<SecretPrinter> {
-        let at = self.printers.iter().position(|(id, _)| **id == *call_id)?;
-        self.printers.remove(at).map(|(_, printer)| printer)
-    }
-
     /// Learns the secret that the result of a call consists of, in a line with the result.
     fn learn_printed(
         &mut self,
         line: &str,
-        at: Option<Position>,
-        printer: SecretPrinter,
-        mut hits: Option<&mut Vec<MaskedSecret>>,
+        at: Position,
+        (printer, call_at): (SecretPrinter, Position),
+        hits: &mut Vec<MaskedSecret>,
     ) {
         visit_strings(line, |text| {
             if !matches!(text.key, key::CONTENT | key::TEXT | key::STDOUT) {
@@ -289,7 +217,8 @@ impl<'r> Redactor<'r> {
             }
             let output = decode(text.inner);
             if let Some(found) = self.rules.find_printed(printer, &output) {
-                self.learn_match(&found, &output[found.range.clone()], at, text.key, hits.as_deref_mut());
+                self.source_lines.insert(call_at.byte_offset, call_at.line_no);
+                self.learn_match(&found, &output[found.range.clone()], Some(at), text.key, hits);
             }
         });
     }
@@ -300,14 +229,15 @@ impl<'r> Redactor<'r> {
         text: &str,
         at: Option<Position>,
         key: &str,
-        mut hits: Option<&mut Vec<MaskedSecret>>,
+        hits: &mut Vec<MaskedSecret>,
     ) -> bool {
         if text.contains("[secret:") || text.contains("[personal:") {
             self.replacer.reserve(text);
+            self.source_lines.extend(at.map(|at| (at.byte_offset, at.line_no)));
         }
-        let all = self.rules.matches_in_member(key, text);
-        for found in all.iter() {
-            self.learn_match(&found, &text[found.range.clone()], at, key, hits.as_deref_mut());
+        let all = self.rules.find_in_member(key, text);
+        for found in &all {
+            self.learn_match(found, &text[found.range.clone()], at, key, hits);
         }
         !all.is_empty()
     }
@@ -319,46 +249,18 @@ impl<'r> Redactor<'r> {
         secret: &str,
         at: Option<Position>,
         key: &str,
-        hits: Option<&mut Vec<MaskedSecret>>,
+        hits: &mut Vec<MaskedSecret>,
     ) {
-        match hits {
-            Some(hits) if self.n_listed < MAX_LISTED => {
-                self.n_listed += 1;
-                hits.push(self.masked(found, secret, at, key));
-            }
-            hits => {
-                self.n_unlisted += usize::from(hits.is_some());
-                self.replacer.add(found, secret);
-            }
-        }
-    }
-
-    fn masked(
-        &mut self,
-        found: &SecretMatch<'_>,
-        secret: &str,
-        at: Option<Position>,
-        key: &str,
-    ) -> MaskedSecret {
-        // The key itself may contain a secret.
-        let key = self.rules.clean(&decode(key)).into_owned();
-        MaskedSecret {
-            kind: self.shared(found.kind),
-            description: self.shared(found.description),
+        self.source_lines.extend(at.map(|at| (at.byte_offset, at.line_no)));
+        hits.push(MaskedSecret {
+            kind: found.kind.to_owned(),
+            description: found.description.to_owned(),
             placeholder: self.replacer.placeholder(found, secret),
             masked: mask(secret),
             at,
-            key: self.shared(&key),
-        }
-    }
-
-    fn shared(&mut self, text: &str) -> Arc<str> {
-        if let Some(shared) = self.shared_texts.get(text) {
-            return Arc::clone(shared);
-        }
-        let shared: Arc<str> = text.into();
-        self.shared_texts.insert(Arc::clone(&shared));
-        shared
+            // The key itself may contain a secret.
+            key: self.rules.clean(&decode(key)).into_owned(),
+        });
     }
 
     /// Ends the first pass. From now on, every secret found anywhere is replaced everywhere.
@@ -366,16 +268,10 @@ impl<'r> Redactor<'r> {
         self.has_learnt = true;
         self.clean_strings = HashSet::default();
         self.learnt = self.replacer.known();
-        self.n_learnt = self.replacer.len();
     }
 
     /// Returns the learnt secrets, to be searched for in other texts; `None` if there are none.
-    pub fn into_known(mut self) -> Option<KnownSecrets> {
-        self.buffer = Vec::new();
-        if self.has_learnt && self.n_learnt == self.replacer.len() {
-            return self.learnt;
-        }
-        self.learnt = None;
+    pub fn into_known(self) -> Option<KnownSecrets> {
         self.replacer.known()
     }
 
@@ -416,48 +312,38 @@ impl<'r> Redactor<'r> {
     pub fn mask_log(&mut self, log: &[u8]) -> Option<Vec<u8>> {
         // Without learnt secrets, lines of one object contain none.
         let only_texts = self.has_learnt && self.replacer.is_empty();
-        let mut masked = MaskedLog { log, out: Vec::new(), done: 0 };
+        let mut masked = Vec::with_capacity(log.len());
+        let mut is_changed = false;
         for line in log_lines(log) {
-            let start = line.at.byte_offset as usize;
             let text = String::from_utf8_lossy(line.bytes);
-            let whole = start..start + line.bytes.len();
-            // A line with several objects, or of no object, is one text.
-            if !is_one_object(&line, &text) {
-                if let Some(clean) = self.text("", &text, false) {
-                    masked.replace(whole, clean.as_bytes());
-                }
-                continue;
-            }
-            if only_texts {
-                continue;
-            }
-            if let Cow::Borrowed(_) = text {
-                self.mask_line(&text, |range, new| {
-                    masked.replace(start + range.start..start + range.end, new.as_bytes());
-                    free_now(new.into_bytes());
-                });
-                continue;
-            }
-            // Offsets in text that is not UTF-8 differ from those in the log.
-            let mut splices = Vec::new();
-            self.mask_line(&text, |range, new| splices.push(Splice::new(range, new)));
-            if !splices.is_empty() {
-                masked.replace(whole, apply(&text, &mut splices).as_bytes());
+            let clean = if !is_one_object(&line, &text) {
+                // A line with several objects, or of no object, is one text.
+                self.text("", &text, false)
+            } else if only_texts {
+                None
+            } else {
+                self.mask_line(&text)
+            };
+            is_changed |= clean.is_some();
+            masked.extend_from_slice(clean.as_ref().map_or(line.bytes, |clean| clean.as_bytes()));
+            if line.ending == Ending::Newline {
+                masked.push(b'\n');
             }
         }
-        masked.finish()
+        is_changed.then_some(masked)
     }
 
-    /// Calls `replace` with each string of a line of JSON that contains a secret, without its quotes, and with
-    /// the string to use instead.
-    fn mask_line(&mut self, line: &str, mut replace: impl FnMut(Range<usize>, String)) {
+    /// Returns a line of JSON with its secrets replaced; `None` if it contains none.
+    fn mask_line(&mut self, line: &str) -> Option<String> {
+        let mut splices = Vec::new();
         visit_strings(line, |text| {
             if !matches!(text.role, StringRole::Id | StringRole::Opaque)
                 && let Some(new) = self.text(text.key, text.inner, true)
             {
-                replace(text.range, new);
+                splices.push(Splice::new(text.range, new));
             }
         });
+        (!splices.is_empty()).then(|| apply(line, &mut splices))
     }
 
     /// Returns a file of any kind without its secrets; `None` if it contains none.
@@ -555,92 +441,46 @@ impl<'r> Redactor<'r> {
         let mut clean: Option<String> = None;
         for _ in 0..MAX_PASSES {
             let now = clean.as_deref().unwrap_or(text);
-            let decoded = if escaped { self.decoded(now) } else { Cow::Borrowed(now) };
-            let next = self.replaced(key, now, &decoded);
-            self.reuse(decoded);
-            if next.is_none() {
-                break;
-            }
-            clean = next;
-        }
-        if self.has_learnt && self.buffer.capacity() > MAX_BUFFER {
-            free_now(std::mem::take(&mut self.buffer));
+            let decoded = if escaped { decode(now) } else { Cow::Borrowed(now) };
+            let Some(next) = self.replaced(key, now, &decoded) else { break };
+            clean = Some(next);
         }
         clean
-    }
-
-    /// Returns the text of a JSON string, in memory that [`Redactor::reuse`] takes back.
-    fn decoded<'t>(&mut self, inner: &'t str) -> Cow<'t, str> {
-        match inner.contains('\\') {
-            true => Cow::Owned(decode_into(inner, std::mem::take(&mut self.buffer))),
-            false => Cow::Borrowed(inner),
-        }
-    }
-
-    /// Keeps the memory of a text for the next one: a log may consist of few long texts.
-    fn reuse(&mut self, text: Cow<'_, str>) {
-        if let Cow::Owned(text) = text {
-            self.buffer = text.into_bytes();
-        }
     }
 
     /// Returns the text `raw` without its secrets: matches of the rules, and learnt secrets. Returns `None`
     /// if it contains none. `text` is the same text with its escapes decoded.
     fn replaced(&mut self, key: &str, raw: &str, text: &str) -> Option<String> {
-        // All matches get their placeholders first, in order. They are looked up again below, because a list
-        // of them may take more memory than the text.
-        let found = (!self.only_learnt).then(|| self.rules.matches_in_member(key, text));
-        let found = found.filter(|found| !found.is_empty());
-        for found in found.iter().flat_map(SecretMatches::iter) {
-            self.replacer.add(&found, &text[found.range.clone()]);
-        }
-        let is_elsewhere = |range: &Range<usize>| found.as_ref().is_none_or(|found| !found.overlaps(range));
-        let copies = self.learnt.as_ref().map(|known| known.find_accepted(text, is_elsewhere));
-        let copies = copies.unwrap_or_default();
-        if found.is_none() && copies.is_empty() {
+        let found = if self.only_learnt { Vec::new() } else { self.rules.find_in_member(key, text) };
+        let found: Vec<(Range<usize>, Arc<str>)> = found
+            .into_iter()
+            .map(|found| (found.range.clone(), self.replacer.placeholder(&found, &text[found.range.clone()])))
+            .collect();
+        let copies = self.learnt.iter().flat_map(|known| known.find(text)).filter(|(range, _)| {
+            let next = found.partition_point(|(found, _)| found.end <= range.start);
+            found.get(next).is_none_or(|(found, _)| found.start >= range.end)
+        });
+        let copies = copies.map(|(range, placeholder)| (range, Arc::clone(placeholder)));
+        let mut edits: Vec<_> = copies.collect();
+        edits.extend(found);
+        if edits.is_empty() {
             return None;
         }
-        // Allocated once: growing step by step would need twice the memory.
-        let mut length = raw.len();
-        self.each_edit(text, found.as_ref(), &copies, |range, placeholder, replacer| {
-            length = (length + replacer.length_of(placeholder)).saturating_sub(range.len());
-        });
-        let mut next = String::with_capacity(length);
+        edits.sort_by_key(|(range, _)| range.start);
+        let mut next = String::with_capacity(raw.len());
         let mut offsets = (raw.len() != text.len()).then(|| RawOffsets::new(raw));
         let mut done = 0;
-        self.each_edit(text, found.as_ref(), &copies, |range, placeholder, replacer| {
+        for (range, placeholder) in edits {
             let place = match &mut offsets {
                 Some(raw) => raw.at(range.start)..raw.at(range.end),
                 None => range,
             };
             next.push_str(&raw[done..place.start]);
-            let _ = write!(next, "{}", replacer.text_of(placeholder));
+            next.push_str(&placeholder);
             done = place.end;
-        });
-        next.push_str(&raw[done..]);
-        free_now(copies);
-        Some(next)
-    }
-
-    /// Calls `visit` with the ranges of matches of the rules and of copies of learnt secrets, in order, and
-    /// with their placeholders.
-    fn each_edit(
-        &mut self,
-        text: &str,
-        found: Option<&SecretMatches<'_>>,
-        copies: &[(Range<usize>, PlaceholderId)],
-        mut visit: impl FnMut(Range<usize>, PlaceholderId, &Replacer<'_>),
-    ) {
-        let mut copies = copies.iter().cloned().peekable();
-        for found in found.into_iter().flat_map(SecretMatches::iter) {
-            while let Some((range, placeholder)) = copies.next_if(|(copy, _)| copy.start < found.range.start)
-            {
-                visit(range, placeholder, &self.replacer);
-            }
-            let placeholder = self.replacer.add(&found, &text[found.range.clone()]);
-            visit(found.range, placeholder, &self.replacer);
         }
-        copies.for_each(|(range, placeholder)| visit(range, placeholder, &self.replacer));
+        next.push_str(&raw[done..]);
+        Some(next)
     }
 }
 
@@ -669,42 +509,6 @@ struct LineRedaction {
     splices: Vec<Splice>,
     /// Whether a thinking block of its message contains a secret.
     has_secret_thinking: bool,
-}
-
-/// A log with some of its parts replaced.
-struct MaskedLog<'l> {
-    log: &'l [u8],
-    /// The result so far.
-    out: Vec<u8>,
-    /// The offset in the log up to which the result is complete.
-    done: usize,
-}
-
-impl MaskedLog<'_> {
-    /// Replaces a part that follows the one before.
-    ///
-    /// If the memory does not suffice, it grows by what is expected, not to twice the size: the log may
-    /// consist of one long text.
-    fn replace(&mut self, range: Range<usize>, new: &[u8]) {
-        let part = &self.log[self.done..range.start];
-        let n_added = part.len() + new.len();
-        if self.out.capacity() - self.out.len() < n_added {
-            let expected = n_added + self.log.len() - range.end;
-            self.out.reserve_exact(expected.max(self.out.len() / 8));
-        }
-        self.out.extend_from_slice(part);
-        self.out.extend_from_slice(new);
-        self.done = range.end;
-    }
-
-    /// Returns the result; `None` if nothing was replaced.
-    fn finish(mut self) -> Option<Vec<u8>> {
-        if self.done == 0 {
-            return None;
-        }
-        self.replace(self.log.len()..self.log.len(), b"");
-        Some(self.out)
-    }
 }
 
 /// Returns whether a text is a JSON object, with nothing else on its line.
@@ -737,18 +541,11 @@ struct ThinkingCopies<'l> {
     is_thinking: HashMap<usize, bool>,
     /// The arrays with copies, by their offsets, with the offsets of the copies.
     arrays: BTreeMap<usize, (Json<'l>, HashSet<usize>)>,
-    /// The number of bytes of the line that may still be read.
-    n_bytes_left: usize,
 }
 
 impl<'l> ThinkingCopies<'l> {
-    /// How often a line is read again, on average over its bytes. Copies may be nested in each other very
-    /// deeply; they are not recognized beyond that.
-    const MAX_READS: usize = 16;
-
     fn new(line: &'l str) -> Self {
-        let n_bytes_left = Self::MAX_READS * line.len();
-        Self { line, is_thinking: HashMap::default(), arrays: BTreeMap::new(), n_bytes_left }
+        Self { line, is_thinking: HashMap::default(), arrays: BTreeMap::new() }
     }
 
     /// Adds the object at an offset in an array, if it is a thinking block. Returns whether it was added.
@@ -756,14 +553,14 @@ impl<'l> ThinkingCopies<'l> {
         let is_thinking = match self.is_thinking.get(&object) {
             Some(&known) => known,
             None => {
-                let kind = self.value_at(object).and_then(|object| object.get(key::TYPE));
+                let kind = value_at(self.line, object).and_then(|object| object.get(key::TYPE));
                 let is_thinking = kind.is_some_and(|kind| kind.is_str(value::THINKING));
                 self.is_thinking.insert(object, is_thinking);
                 is_thinking
             }
         };
         if is_thinking && !self.arrays.contains_key(&array) {
-            let Some(json) = self.value_at(array) else { return false };
+            let Some(json) = value_at(self.line, array) else { return false };
             self.arrays.insert(array, (json, HashSet::default()));
         }
         let objects = self.arrays.get_mut(&array).filter(|_| is_thinking);
@@ -771,17 +568,6 @@ impl<'l> ThinkingCopies<'l> {
             objects.insert(object);
             true
         })
-    }
-
-    /// Returns the object or array at an offset, unless too much was read.
-    fn value_at(&mut self, start: usize) -> Option<Json<'l>> {
-        if self.n_bytes_left == 0 {
-            return None;
-        }
-        let found = value_at(self.line, start);
-        let n_read = found.map_or(self.line.len(), |json| json.raw().len());
-        self.n_bytes_left = self.n_bytes_left.saturating_sub(n_read);
-        found
     }
 
     fn deletions(self) -> impl Iterator<Item = Splice> {

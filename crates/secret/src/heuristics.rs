@@ -1,4 +1,16 @@
 //! Heuristics for strings: random, chosen by a person, or a placeholder.
+//!
+//! The words that they look for are in the folder `words`, one per line.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+type WordList = LazyLock<Vec<&'static str>>;
+
+fn words(text: &'static str) -> Vec<&'static str> {
+    text.lines().collect()
+}
 
 /// Common letter pairs of words. In random strings about 30 % of the pairs are among them, in words about 80
 /// %.
@@ -26,81 +38,10 @@ const fn common_pairs() -> [[bool; 26]; 26] {
 static COMMON: [[bool; 26]; 26] = common_pairs();
 
 /// Parts of placeholder values.
-const PLACEHOLDER_PARTS: &[&str] = &[
-    "example",
-    "sample",
-    "placeholder",
-    "your",
-    "change",
-    "dummy",
-    "fake",
-    "redacted",
-    "xxxxx",
-    "****",
-    "....",
-    "todo",
-    "insert",
-    "replace",
-    "secret",
-    "s3cr3t",
-    "s3cret",
-    "password",
-    "passwd",
-    "token",
-    "apikey",
-    "api_key",
-    "api-key",
-    "abcdef",
-    "123456",
-    "qwerty",
-    "undefined",
-    "null",
-    "none",
-    "localhost",
-    "process.env",
-    "environ",
-    "mock",
-    "foobar",
-];
+static PLACEHOLDER_PARTS: WordList = LazyLock::new(|| words(include_str!("words/placeholder_parts.txt")));
 
 /// Passwords that are not secret, because they are used in examples.
-const WEAK: &[&str] = &[
-    "pass",
-    "pw",
-    "pwd",
-    "postgres",
-    "mysql",
-    "root",
-    "admin",
-    "user",
-    "username",
-    "guest",
-    "test",
-    "testing",
-    "demo",
-    "default",
-    "hunter2",
-    "letmein",
-    "s3cret",
-    "s3cr3t",
-    "p@ssw0rd",
-    "p4ssw0rd",
-    "passw0rd",
-    "rabbitmq",
-    "mongo",
-    "redis",
-    "minio",
-    "minioadmin",
-    "x-oauth-basic",
-    "credentials",
-    "cred",
-    "key",
-    "foo",
-    "bar",
-    "baz",
-    "abc",
-    "abc123",
-];
+static WEAK: WordList = LazyLock::new(|| words(include_str!("words/weak_passwords.txt")));
 
 /// Returns the number of distinct bytes.
 pub(crate) fn distinct(text: &[u8]) -> usize {
@@ -225,33 +166,7 @@ pub(crate) fn is_weak(password: &str) -> bool {
 }
 
 /// Words that occur in placeholders, but not in passwords chosen by people.
-const DUMMIES: &[&str] = &[
-    "example",
-    "sample",
-    "placeholder",
-    "your",
-    "change",
-    "dummy",
-    "fake",
-    "redacted",
-    "xxxx",
-    "****",
-    "....",
-    "todo",
-    "insert",
-    "replace",
-    "123456",
-    "qwerty",
-    "undefined",
-    "process.env",
-    "environ",
-    "mock",
-    "foobar",
-    "my-",
-    "my_",
-    "mypass",
-    "here",
-];
+static DUMMIES: WordList = LazyLock::new(|| words(include_str!("words/dummy_parts.txt")));
 
 /// Returns whether a password mixes kinds of characters, as password policies require: `Summer2024!`.
 pub(crate) fn is_varied(password: &str) -> bool {
@@ -263,171 +178,18 @@ pub(crate) fn is_varied(password: &str) -> bool {
         || digit && has(u8::is_ascii_alphabetic) && password.bytes().any(sign)
 }
 
-/// Parts of placeholders that may be parts of a password, but not all of it: `SecretPassword`, `db_pass_dev`.
-const FILLERS: &[&str] = &[
-    "a",
-    "abc",
-    "access",
-    "account",
-    "admin",
-    "an",
-    "any",
-    "anything",
-    "api",
-    "app",
-    "ask",
-    "auth",
-    "bar",
-    "base",
-    "baz",
-    "chosen",
-    "client",
-    "code",
-    "config",
-    "cred",
-    "credential",
-    "credentials",
-    "current",
-    "data",
-    "database",
-    "db",
-    "default",
-    "demo",
-    "dev",
-    "development",
-    "docker",
-    "email",
-    "empty",
-    "env",
-    "field",
-    "foo",
-    "for",
-    "from",
-    "get",
-    "given",
-    "goes",
-    "guest",
-    "hash",
-    "hashed",
-    "hidden",
-    "host",
-    "in",
-    "incorrect",
-    "input",
-    "invalid",
-    "is",
-    "it",
-    "its",
-    "jwt",
-    "key",
-    "local",
-    "localhost",
-    "login",
-    "long",
-    "manager",
-    "masked",
-    "master",
-    "me",
-    "mine",
-    "missing",
-    "mongo",
-    "my",
-    "mysql",
-    "name",
-    "new",
-    "none",
-    "not",
-    "null",
-    "of",
-    "old",
-    "optional",
-    "or",
-    "our",
-    "owner",
-    "param",
-    "pass",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "password",
-    "passwords",
-    "plain",
-    "please",
-    "postgres",
-    "private",
-    "prod",
-    "production",
-    "project",
-    "prompt",
-    "provided",
-    "pw",
-    "pwd",
-    "random",
-    "read",
-    "real",
-    "redis",
-    "ref",
-    "required",
-    "reset",
-    "role",
-    "root",
-    "safe",
-    "same",
-    "secret",
-    "secrets",
-    "secure",
-    "server",
-    "service",
-    "session",
-    "set",
-    "settings",
-    "some",
-    "something",
-    "staging",
-    "string",
-    "strong",
-    "super",
-    "system",
-    "temp",
-    "test",
-    "tester",
-    "testing",
-    "text",
-    "that",
-    "the",
-    "their",
-    "this",
-    "to",
-    "token",
-    "tokens",
-    "top",
-    "true",
-    "type",
-    "unset",
-    "use",
-    "user",
-    "username",
-    "value",
-    "var",
-    "very",
-    "wrong",
-];
+/// Matches texts that consist of nothing but parts of placeholders, which may be parts of a password, but not
+/// all of it: `SecretPassword`, `db_pass_dev`.
+static FILLERS: LazyLock<Regex> = LazyLock::new(|| {
+    let parts = words(include_str!("words/fillers.txt")).join("|");
+    #[expect(clippy::unwrap_used, reason = "the words contain letters only")]
+    Regex::new(&format!("^(?:{parts})*$")).unwrap()
+});
 
 /// Returns whether a value consists of nothing but [`FILLERS`], with any digits and signs.
 pub(crate) fn is_filler(value: &str) -> bool {
-    let letters: Vec<u8> =
-        value.bytes().filter(u8::is_ascii_alphabetic).map(|byte| byte.to_ascii_lowercase()).collect();
-    // Whether the letters up to an index are fillers.
-    let mut is_split = vec![false; letters.len() + 1];
-    is_split[0] = true;
-    for start in 0..letters.len() {
-        if is_split[start] {
-            for filler in FILLERS.iter().filter(|filler| letters[start..].starts_with(filler.as_bytes())) {
-                is_split[start + filler.len()] = true;
-            }
-        }
-    }
-    is_split[letters.len()]
+    let letters = value.chars().filter(char::is_ascii_alphabetic).map(|letter| letter.to_ascii_lowercase());
+    FILLERS.is_match(&letters.collect::<String>())
 }
 
 /// Returns whether the value is a placeholder of a password.

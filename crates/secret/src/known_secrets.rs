@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
 use crate::alphabet::Alphabet;
 use crate::deobfuscate::{self, CopyDecoder, MIN_COPY};
-use crate::piece_set::{PieceList, PieceSet};
-use crate::replacer::PlaceholderId;
-use crate::secret_list::SecretList;
+use crate::replacer::replace_ranges;
 
 /// Shorter secrets are not searched, because they may be ordinary words.
 pub(crate) const SHORTEST: usize = MIN_COPY;
@@ -17,8 +20,6 @@ pub(crate) const SHORTEST: usize = MIN_COPY;
 const MIN_UNBOUNDED: usize = 16;
 /// The minimum length of the part of a secret that is masked at the end of an excerpt.
 const MIN_CUT: usize = 6;
-/// Escapes in longer secrets are not decoded.
-const MAX_DECODED: usize = 4 << 10;
 /// The maximum depth of nested encodings of a copy.
 const MAX_DEPTH: usize = 3;
 
@@ -26,85 +27,71 @@ const MAX_DEPTH: usize = 3;
 ///
 /// A password is identified by the `PASSWORD=` in front of it, and may be printed without it on another line.
 /// A private key is identified by its header and footer, and single lines of it may be quoted elsewhere.
-///
-/// Only the secrets themselves are kept, and a few bits for each of their encodings: base64, hex and escapes
-/// are decoded in the text that is searched.
 pub struct KnownSecrets {
-    pieces: PieceSet,
-    /// The classes and kinds of placeholders: `secret:github-token`.
-    kinds: Vec<String>,
+    /// Finds the longest of the texts at each position.
+    texts: AhoCorasick,
+    /// The secrets, their lines and their spellings, with their placeholders, by number of the pattern.
+    pieces: Vec<(String, Arc<str>)>,
+    /// Finds the first bytes of each text in base64 and hex, so that only their positions need to be decoded.
+    encoded: AhoCorasick,
+    longest: usize,
 }
 
 impl KnownSecrets {
-    /// Creates a searcher for secrets, and for further ones; `None` if there are none. `kinds` are those of
-    /// their placeholders.
-    pub(crate) fn new(secrets: Arc<SecretList>, more: SecretList, kinds: Vec<String>) -> Option<Self> {
-        let is_secret: Vec<bool> = kinds.iter().map(|kind| kind.starts_with("secret:")).collect();
-        let mut pieces = PieceList::new(Arc::clone(&secrets));
-        let first = (0..secrets.len() as u32).map(|index| (secrets.at(index), Some(index)));
-        let more = (0..more.len() as u32).map(|index| (more.at(index), None));
-        for ((secret, name), index) in
-            first.chain(more).filter(|((_, name), _)| is_secret[name.kind as usize])
-        {
-            let is_short = secret.len() <= MAX_DECODED && !secret.contains("-----BEGIN ");
-            // A secret that was found in an escaped form may occur without escapes elsewhere.
-            let plain = if is_short { deobfuscate::plain(secret) } else { None };
-            if let Some(plain) = plain.filter(|plain| plain.len() >= SHORTEST) {
-                spellings(&plain).for_each(|text| pieces.push(&text, name));
-                pieces.push(&plain, name);
+    /// Creates a searcher for secrets with their placeholders; `None` if there are none.
+    pub(crate) fn new<'s>(secrets: impl Iterator<Item = (&'s str, &'s Arc<str>)>) -> Option<Self> {
+        // Of equal texts, the one with the first placeholder is kept.
+        let mut pieces: BTreeMap<String, &Arc<str>> = BTreeMap::new();
+        let mut add = |piece: &str, placeholder| {
+            if piece.len() >= SHORTEST {
+                let first = pieces.entry(piece.to_owned()).or_insert(placeholder);
+                *first = placeholder.min(*first);
             }
-            if secret.contains("-----BEGIN ") || secret.contains('\n') {
+        };
+        for (secret, placeholder) in secrets.filter(|(_, placeholder)| placeholder.starts_with("[secret:")) {
+            let is_key = secret.contains("-----BEGIN ");
+            // A secret that was found in an escaped form may occur without escapes elsewhere.
+            if !is_key && let Some(plain) = deobfuscate::plain(secret).filter(|plain| plain.len() >= SHORTEST)
+            {
+                spellings(&plain).for_each(|text| add(&text, placeholder));
+                add(&plain, placeholder);
+            }
+            if is_key || secret.contains('\n') {
                 let is_end = |letter: char| !letter.is_ascii() || !Alphabet::Base64.has(letter as u8);
                 // In a patch, added lines begin with `+`.
                 let lines = secret.split(is_end).map(|line| line.trim_start_matches('+'));
-                lines.filter(|line| line.len() >= 32).for_each(|line| pieces.push(line, name));
+                lines.filter(|line| line.len() >= 32).for_each(|line| add(line, placeholder));
             } else if secret.len() >= SHORTEST {
-                match index {
-                    Some(index) => pieces.push_secret(index),
-                    None => pieces.push(secret, name),
-                }
-                spellings(secret).for_each(|text| pieces.push(&text, name));
+                add(secret, placeholder);
+                spellings(secret).for_each(|text| add(&text, placeholder));
             }
         }
-        (!pieces.is_empty()).then(|| Self { pieces: PieceSet::new(pieces), kinds })
+        let pieces: Vec<(String, Arc<str>)> =
+            pieces.into_iter().map(|(piece, placeholder)| (piece, Arc::clone(placeholder))).collect();
+        let texts = || pieces.iter().map(|(piece, _)| piece.as_bytes());
+        let mut starts = BTreeSet::new();
+        texts().for_each(|piece| add_encoded_starts(piece, &mut starts));
+        let longest = texts().map(<[u8]>::len).max()?;
+        let builder = || AhoCorasick::builder();
+        Some(Self {
+            // Only gigabytes of secrets exceed the limits of an automaton.
+            texts: builder().match_kind(MatchKind::LeftmostLongest).build(texts()).ok()?,
+            encoded: builder().build(starts).ok()?,
+            pieces,
+            longest,
+        })
     }
 
     /// Returns the known secrets in a text, in order, with their placeholders, also if they are encoded,
     /// escaped, coloured, in a hex dump, or broken over lines.
-    pub fn find(&self, text: &str) -> Vec<(Range<usize>, PlaceholderId)> {
-        self.find_accepted(text, |_| true)
-    }
-
-    /// Returns the known secrets in a text, as [`KnownSecrets::find`] does, but only those that `accepts`
-    /// returns `true` for. The others take no memory.
-    pub fn find_accepted(
-        &self,
-        text: &str,
-        accepts: impl Fn(&Range<usize>) -> bool,
-    ) -> Vec<(Range<usize>, PlaceholderId)> {
-        let accepts = |range: &Range<usize>| {
-            text.is_char_boundary(range.start) && text.is_char_boundary(range.end) && accepts(range)
-        };
+    pub fn find(&self, text: &str) -> Vec<(Range<usize>, &Arc<str>)> {
         let mut found = Vec::new();
-        self.scan(text.as_bytes(), MAX_DEPTH, &mut |range, name| {
-            if accepts(&range) {
-                found.push((range, name));
-            }
-        });
-        // Most copies are also found in other views of the text.
-        if !found.is_sorted_by_key(sort_key) {
-            found.sort_by_key(sort_key);
-        }
-        let n_plain = found.len();
-        let mut add = |range: Range<usize>, name| {
-            let plain = &found[..n_plain];
-            let longest = plain.get(plain.partition_point(|(plain, _)| plain.start < range.start));
-            let is_known =
-                longest.is_some_and(|(plain, _)| plain.start == range.start && plain.end >= range.end);
-            if !is_known && accepts(&range) {
-                found.push((range, name));
+        let mut add = |range: Range<usize>, placeholder| {
+            if text.is_char_boundary(range.start) && text.is_char_boundary(range.end) {
+                found.push((range, placeholder));
             }
         };
+        self.scan(text.as_bytes(), MAX_DEPTH, &mut add);
         deobfuscate::views(text, |view| {
             self.scan(view.text.as_bytes(), MAX_DEPTH, &mut |range, name| add(view.origin(&range), name));
         });
@@ -123,69 +110,45 @@ impl KnownSecrets {
         found
     }
 
-    /// Returns the text of a placeholder.
-    pub fn text_of(&self, placeholder: PlaceholderId) -> String {
-        format!("[{}:{}]", self.kinds[placeholder.kind as usize], placeholder.number)
-    }
-
     /// Masks the known secrets in a text.
     ///
     /// Placeholders contain the kind only: numbers would depend on the order in which secrets were found.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.mask_ranges(text, self.find(text))
+        without_numbers(text, self.find(text))
     }
 
     /// Masks the known secrets in an excerpt, also one that it begins within or ends within. `cut` is whether
     /// its beginning and its end are within a line.
     pub fn mask_excerpt<'t>(&self, text: &'t str, cut: [bool; 2]) -> Cow<'t, str> {
         let mut found = self.find(text);
-        let parts =
-            |secret: &str| (MIN_CUT..secret.len()).rev().filter(|at| secret.is_char_boundary(*at)).collect();
+        // The parts of a secret before and after each of its characters, longest first.
+        let starts = |secret: &'_ str| {
+            let length =
+                (MIN_CUT..secret.len()).rev().find(|at| text.as_bytes().ends_with(&secret.as_bytes()[..*at]));
+            length.filter(|at| secret.is_char_boundary(*at)).map(|at| text.len() - at..text.len())
+        };
+        let ends = |secret: &'_ str| {
+            let length = (MIN_CUT..secret.len())
+                .rev()
+                .find(|length| text.as_bytes().starts_with(&secret.as_bytes()[secret.len() - length..]));
+            length.filter(|length| secret.is_char_boundary(secret.len() - length)).map(|length| 0..length)
+        };
+        let mut add = |part: &dyn Fn(&str) -> Option<Range<usize>>| {
+            let parts = self.pieces.iter().filter_map(|(secret, name)| Some((part(secret)?, name)));
+            found.extend(parts.max_by_key(|(range, _)| range.len()));
+        };
         if cut[0] {
-            let heads = self.pieces.iter().filter_map(|(secret, name)| {
-                let lengths: Vec<usize> = parts(secret);
-                let rest = |length: &usize| text.starts_with(&secret[secret.len() - length..]);
-                Some((
-                    0..lengths
-                        .into_iter()
-                        .filter(|length| secret.is_char_boundary(secret.len() - length))
-                        .find(rest)?,
-                    name,
-                ))
-            });
-            found.extend(heads.max_by_key(|(range, _)| range.end));
+            add(&ends);
         }
         if cut[1] {
-            let tails = self.pieces.iter().filter_map(|(secret, name)| {
-                let lengths: Vec<usize> = parts(secret);
-                let length = lengths.into_iter().find(|length| text.ends_with(&secret[..*length]))?;
-                Some((text.len() - length..text.len(), name))
-            });
-            found.extend(tails.max_by_key(|(range, _)| range.len()));
+            add(&starts);
         }
         keep_first(&mut found);
-        self.mask_ranges(text, found)
-    }
-
-    fn mask_ranges<'t>(&self, text: &'t str, found: Vec<(Range<usize>, PlaceholderId)>) -> Cow<'t, str> {
-        let mut clean = String::new();
-        let mut done = 0;
-        for (range, placeholder) in found {
-            clean.push_str(&text[done..range.start]);
-            clean.push('[');
-            clean.push_str(&self.kinds[placeholder.kind as usize]);
-            clean.push(']');
-            done = range.end;
-        }
-        if done == 0 {
-            return Cow::Borrowed(text);
-        }
-        clean.push_str(&text[done..]);
-        Cow::Owned(clean)
+        without_numbers(text, found)
     }
 
     /// Finds the secrets in some bytes, and in the base64 and hex among them.
-    fn scan(&self, bytes: &[u8], depth: usize, found: &mut dyn FnMut(Range<usize>, PlaceholderId)) {
+    fn scan<'s>(&'s self, bytes: &[u8], depth: usize, found: &mut dyn FnMut(Range<usize>, &'s Arc<str>)) {
         let is_word =
             |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(|byte| Alphabet::Word.has(*byte));
         // Decoded bytes do not contain a secret by chance.
@@ -194,12 +157,18 @@ impl KnownSecrets {
             let is_whole = || !is_word(range.start.checked_sub(1)) && !is_word(Some(range.end));
             is_decoded || range.len() >= MIN_UNBOUNDED || is_whole()
         };
-        let mut copies = Vec::new();
-        self.pieces.find(bytes, is_alone, &mut *found, |at| copies.push(at));
-        if depth > 0 && !copies.is_empty() {
-            let mut decoder = CopyDecoder::new(bytes, self.pieces.longest());
-            for at in copies {
-                decoder.decode_at(at, |run| {
+        let mut at = 0;
+        while let Some(hit) = self.texts.find(Input::new(bytes).range(at..)) {
+            let is_alone = is_alone(&hit.range());
+            at = if is_alone { hit.end() } else { hit.start() + 1 };
+            if is_alone {
+                found(hit.range(), &self.pieces[hit.pattern().as_usize()].1);
+            }
+        }
+        if depth > 0 {
+            let mut decoder = CopyDecoder::new(bytes, self.longest);
+            for start in self.encoded.find_overlapping_iter(bytes) {
+                decoder.decode_at(start.start(), |run| {
                     self.scan(&run.bytes, depth - 1, &mut |range, name| found(run.origin(&range), name));
                 });
             }
@@ -207,23 +176,49 @@ impl KnownSecrets {
     }
 }
 
-/// The order of findings: the longest one at a position is first.
-fn sort_key((range, _): &(Range<usize>, PlaceholderId)) -> (usize, Reverse<usize>) {
-    (range.start, Reverse(range.end))
+/// The number of bytes of an encoded text that are searched. Any text has so many in any encoding.
+const ENCODED_START: usize = 8;
+
+/// Adds the beginnings of the encodings of a text: base64 at each offset, also in the URL-safe alphabet and
+/// encoded twice, and hex.
+fn add_encoded_starts(text: &[u8], starts: &mut BTreeSet<Vec<u8>>) {
+    let head = &text[..text.len().min(3 * ENCODED_START)];
+    for encode in [|bytes: &[u8]| STANDARD_NO_PAD.encode(bytes), |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes)]
+    {
+        let once = encode(head);
+        for text in [head, once.as_bytes()] {
+            for offset in 0..3 {
+                let mut shifted = vec![0; offset];
+                shifted.extend(text);
+                // The first digits also encode the bytes before the text.
+                let first = (offset * 8).div_ceil(6);
+                starts.insert(encode(&shifted).as_bytes()[first..first + ENCODED_START].to_vec());
+            }
+        }
+    }
+    let hex: String = head[..ENCODED_START / 2].iter().map(|byte| format!("{byte:02x}")).collect();
+    starts.insert(hex.to_ascii_uppercase().into_bytes());
+    starts.insert(hex.into_bytes());
 }
 
-/// Sorts findings, and removes those that overlap an earlier one.
-fn keep_first(found: &mut Vec<(Range<usize>, PlaceholderId)>) {
-    // Sorting needs memory.
-    if !found.is_sorted_by_key(sort_key) {
-        found.sort_by_key(sort_key);
-    }
+/// Sorts findings, and removes those that overlap an earlier one. The longest one at a position is first.
+fn keep_first(found: &mut Vec<(Range<usize>, &Arc<str>)>) {
+    found.sort_by_key(|(range, _)| (range.start, Reverse(range.end)));
     let mut end = 0;
     found.retain(|(range, _)| {
         let is_new = range.start >= end;
         end = end.max(range.end);
         is_new
     });
+}
+
+/// Replaces findings with their placeholders, without the numbers: `[secret:github-token]`.
+fn without_numbers<'t>(text: &'t str, found: Vec<(Range<usize>, &Arc<str>)>) -> Cow<'t, str> {
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let kind = |placeholder: &Arc<str>| placeholder.rsplit_once(':').map_or("", |(kind, _)| kind).to_owned();
+    Cow::Owned(replace_ranges(text, found.into_iter().map(|(range, name)| (range, kind(name) + "]"))))
 }
 
 /// Returns the spellings of a secret in a URL, in JSON and in a shell command, if they differ from it.

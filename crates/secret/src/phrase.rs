@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 /// The English words of BIP-39 with their indices.
 static WORDS: LazyLock<HashMap<&'static str, u16>> =
-    LazyLock::new(|| include_str!("words.txt").split_whitespace().zip(0..).collect());
+    LazyLock::new(|| include_str!("words/bip39.txt").split_whitespace().zip(0..).collect());
 
 /// The number of words of a phrase, longest first.
 const LENGTHS: [usize; 5] = [24, 21, 18, 15, 12];
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_word_list_matches_the_standard() {
-        let words: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
+        let words: Vec<&str> = include_str!("words/bip39.txt").split_whitespace().collect();
         let digest = Sha256::digest(format!("{}\n", words.join("\n")));
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(WORDS.len(), 2048);
@@ -212,7 +212,7 @@ mod tests {
             found("the quick brown fox jumps over the lazy dog and then runs away from all other animals")
                 .is_empty()
         );
-        let list: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
+        let list: Vec<&str> = include_str!("words/bip39.txt").split_whitespace().collect();
         assert!(found(&list.join(" ")).is_empty());
         assert!(found(&list[..12].join(" ")).is_empty());
         let numbered: String =
@@ -233,7 +233,7 @@ mod tests {
             let secret = found(&numbered(mark, gap, phrase)).unwrap();
             assert!(secret.starts_with("legal") && secret.ends_with("yellow"), "{secret}");
         }
-        let list: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
+        let list: Vec<&str> = include_str!("words/bip39.txt").split_whitespace().collect();
         for text in [
             // Another number of items, items of several words, and the list of words itself.
             numbered(".", "\n", "legal winner thank year"),

@@ -11,9 +11,9 @@ use foldhash::HashMap;
 use crate::alphabet::Alphabet;
 use crate::custom_rule::{AllowedValue, CustomRule, RuleError, parse_allowed, parse_rules};
 use crate::form::TokenForm;
-use crate::memory::free_now;
 use crate::printed::SecretPrinter;
-use crate::shape::{SHAPES, SecretShape, discord_token};
+use crate::replacer::replace_ranges;
+use crate::shape::{N_SHAPES, SHAPES, discord_token};
 use crate::table::FORMS;
 use crate::{assignment, bitcoin, column, command, deobfuscate, personal, phrase, prose};
 
@@ -28,6 +28,8 @@ pub struct SecretMatch<'r> {
     pub description: &'r str,
     /// Whether it is personal data rather than a secret.
     pub is_personal: bool,
+    /// Of findings that overlap, the one with the lowest rank is kept.
+    rank: u8,
 }
 
 /// The rules that define secrets.
@@ -45,110 +47,25 @@ pub struct Rules {
     paths: bool,
 }
 
-/// The findings in a text, sorted and without overlaps. They take less memory than a [`SecretMatch`] each,
-/// because a text may contain very many.
-pub struct SecretMatches<'r> {
-    rules: &'r Rules,
-    found: Vec<FoundSecret>,
-}
+/// The kind of a secret, its description, and whether it is personal data.
+type Label<'r> = (&'r str, &'r str, bool);
 
-impl Drop for SecretMatches<'_> {
-    fn drop(&mut self) {
-        free_now(std::mem::take(&mut self.found));
+impl<'r> SecretMatch<'r> {
+    fn new(rank: u8, range: Range<usize>, (kind, description, is_personal): Label<'r>) -> Self {
+        Self { range, kind, description, is_personal, rank }
     }
 }
 
-impl<'r> SecretMatches<'r> {
-    /// Returns whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.found.is_empty()
-    }
-
-    /// Returns whether a range overlaps one of them.
-    pub fn overlaps(&self, range: &Range<usize>) -> bool {
-        let next = self.found.partition_point(|found| found.range().end <= range.start);
-        self.found.get(next).is_some_and(|found| found.start < range.end)
-    }
-
-    /// Returns the findings.
-    pub fn iter(&self) -> impl Iterator<Item = SecretMatch<'r>> {
-        self.found.iter().map(|found| self.rules.labelled(found))
-    }
-
-    /// Returns the findings, and frees their memory at the end.
-    fn into_vec(self) -> Vec<SecretMatch<'r>> {
-        self.found.iter().map(|found| self.rules.labelled(found)).collect()
-    }
-}
-
-/// A finding in a text, without its names.
-#[derive(Clone, Copy)]
-struct FoundSecret {
-    start: usize,
-    /// Secrets are shorter than 4 GiB.
-    length: u32,
-    label: LabelNumber,
-    /// Of findings that overlap, the one with the lowest rank is kept.
-    rank: u8,
-}
-
-impl FoundSecret {
-    fn new(rank: u8, range: Range<usize>, label: LabelNumber) -> Self {
-        let length = u32::try_from(range.len()).unwrap_or(u32::MAX);
-        Self { start: range.start, length, label, rank }
-    }
-
-    fn range(&self) -> Range<usize> {
-        self.start..self.start + self.length as usize
-    }
-}
-
-/// The kind and the end of the last findings, one for each remainder of the kind's number. A finding may be
-/// long and contain very many anchors of its own kind, each of which would be checked to its end.
-#[derive(Default)]
-struct LastFound([(LabelNumber, usize); Self::LENGTH]);
-
-impl LastFound {
-    const LENGTH: usize = 16;
-
-    fn add(&mut self, found: &FoundSecret) {
-        self.0[usize::from(found.label) % Self::LENGTH] = (found.label, found.range().end);
-    }
-
-    /// Returns whether an anchor is inside the last finding of its kind.
-    fn contains(&self, label: LabelNumber, anchor: &Range<usize>) -> bool {
-        let (last, end) = self.0[usize::from(label) % Self::LENGTH];
-        last == label && anchor.end <= end
-    }
-}
-
-/// The number of a kind of secret: of [`OTHER_LABELS`], then of [`FORMS`], of [`SHAPES`], of the custom
-/// rules.
-type LabelNumber = u16;
-
-/// The kinds of secrets that are not in a table: kind, description, and whether it is personal data.
-static OTHER_LABELS: [(&str, &str, bool); 10] = [
-    ("assignment", "a secret in an assignment", false),
-    ("assignment", "a secret in a sentence", false),
-    ("assignment", "a secret in a column of a table", false),
-    ("password", "a password on a command line", false),
-    ("seed-phrase", "a wallet seed phrase", false),
-    ("bitcoin-key", "a Bitcoin private key", false),
-    ("discord-token", "a Discord bot token", false),
-    ("email", "an e-mail address", true),
-    ("user", "a user name in a home directory", true),
-    ("password", "a printed password", false),
-];
-const ASSIGNMENT: LabelNumber = 0;
-const SENTENCE: LabelNumber = 1;
-const COLUMN: LabelNumber = 2;
-const PASSWORD: LabelNumber = 3;
-const SEED_PHRASE: LabelNumber = 4;
-const BITCOIN_KEY: LabelNumber = 5;
-const DISCORD_TOKEN: LabelNumber = 6;
-const EMAIL: LabelNumber = 7;
-const USER: LabelNumber = 8;
-const PRINTED: LabelNumber = 9;
+const ASSIGNMENT: Label<'_> = ("assignment", "a secret in an assignment", false);
+const SENTENCE: Label<'_> = ("assignment", "a secret in a sentence", false);
+const COLUMN: Label<'_> = ("assignment", "a secret in a column of a table", false);
+const PASSWORD: Label<'_> = ("password", "a password on a command line", false);
+const SEED_PHRASE: Label<'_> = ("seed-phrase", "a wallet seed phrase", false);
+const BITCOIN_KEY: Label<'_> = ("bitcoin-key", "a Bitcoin private key", false);
+const DISCORD_TOKEN: Label<'_> = ("discord-token", "a Discord bot token", false);
+const EMAIL: Label<'_> = ("email", "an e-mail address", true);
+const USER: Label<'_> = ("user", "a user name in a home directory", true);
+const PRINTED: Label<'_> = ("password", "a printed password", false);
 
 /// The length of the shortest built-in finding: `a@b.co`.
 const SHORTEST: usize = 6;
@@ -182,8 +99,9 @@ const LIST_STARTS: &[&str] = &["1. ", "1) ", "1: "];
 /// A check that runs at a match of the automaton.
 #[derive(Clone, Copy)]
 enum AnchorCheck {
-    Form(&'static TokenForm, LabelNumber),
-    Shape(&'static SecretShape, LabelNumber),
+    Form(&'static TokenForm),
+    /// A shape, by its number in the table.
+    Shape(usize),
     Assignment,
     Command,
     Prose,
@@ -212,16 +130,15 @@ impl Rules {
         let mut on = |anchor: &str, what: AnchorCheck| {
             tries.entry(anchor.to_ascii_lowercase()).or_default().push(what)
         };
-        let mut labels = OTHER_LABELS.len() as LabelNumber..;
-        for (form, label) in FORMS.iter().zip(&mut labels) {
-            on(form.prefix, AnchorCheck::Form(form, label));
+        for form in FORMS {
+            on(form.prefix, AnchorCheck::Form(form));
         }
-        for (shape, label) in SHAPES.iter().zip(&mut labels) {
+        for (number, shape) in SHAPES.iter().enumerate() {
             for anchor in shape.anchors {
-                on(anchor, AnchorCheck::Shape(shape, label));
+                on(anchor, AnchorCheck::Shape(number));
             }
         }
-        for name in assignment::SECRET_WORDS {
+        for name in &*assignment::SECRET_WORDS {
             on(name, AnchorCheck::Assignment);
         }
         for word in prose::WORDS {
@@ -314,67 +231,34 @@ impl Rules {
     /// percent-encoding, escapes of JSON, C and HTML within the text, and base64 and hex. If the text itself
     /// is a JSON string, the caller must decode it first.
     pub fn find(&self, text: &str) -> Vec<SecretMatch<'_>> {
-        self.matches(text).into_vec()
-    }
-
-    /// Finds everything in a text, as [`Rules::find`] does.
-    pub fn matches(&self, text: &str) -> SecretMatches<'_> {
         let mut found = Vec::new();
-        // After a replacement, very many findings may be placeholders, which are not kept.
-        self.collect(text, MAX_DEPTH, &mut |secret| {
-            if self.is_accepted(text, &secret) {
-                found.push(secret);
-            }
-        });
-        self.resolve_overlaps(found)
+        self.collect(text, MAX_DEPTH, &mut |secret| found.push(secret));
+        found.retain(|secret| self.is_accepted(text, secret));
+        resolve_overlaps(&mut found);
+        found
     }
 
     /// Finds everything in the value of a JSON member. The key may identify a value that is not recognized
     /// alone: a password.
     pub fn find_in_member(&self, key: &str, text: &str) -> Vec<SecretMatch<'_>> {
-        self.matches_in_member(key, text).into_vec()
-    }
-
-    /// Finds everything in the value of a JSON member, as [`Rules::find_in_member`] does.
-    pub fn matches_in_member(&self, key: &str, text: &str) -> SecretMatches<'_> {
-        let mut matches = self.matches(text);
+        let mut matches = self.find(text);
         if !matches.is_empty() || !(8..=LONGEST_MEMBER).contains(&text.len()) || !assignment::is_name(key) {
             return matches;
         }
         let head = format!("\"{key}\": \"");
         let inside = head.len()..head.len() + text.len();
-        matches = self.matches(&format!("{head}{text}\""));
-        matches.found.retain(|found| found.start >= inside.start && found.range().end <= inside.end);
-        matches.found.iter_mut().for_each(|found| found.start -= head.len());
+        matches = self.find(&format!("{head}{text}\""));
+        matches.retain(|found| found.range.start >= inside.start && found.range.end <= inside.end);
+        for found in &mut matches {
+            found.range = found.range.start - head.len()..found.range.end - head.len();
+        }
         matches
     }
 
     /// Finds the secret that the output of a command consists of.
     pub fn find_printed(&self, printer: SecretPrinter, output: &str) -> Option<SecretMatch<'_>> {
-        let found = FoundSecret::new(1, printer.secret_in(output)?, PRINTED);
-        self.is_accepted(output, &found).then(|| self.labelled(&found))
-    }
-
-    /// Returns a finding with its names.
-    fn labelled(&self, found: &FoundSecret) -> SecretMatch<'_> {
-        let mut number = usize::from(found.label);
-        let mut take = |count: usize| {
-            let is_here = number < count;
-            let at = number;
-            number = number.wrapping_sub(count);
-            is_here.then_some(at)
-        };
-        let (kind, description, is_personal) = if let Some(other) = take(OTHER_LABELS.len()) {
-            OTHER_LABELS[other]
-        } else if let Some(form) = take(FORMS.len()) {
-            (FORMS[form].kind, FORMS[form].description, false)
-        } else if let Some(shape) = take(SHAPES.len()) {
-            (SHAPES[shape].kind, SHAPES[shape].description, false)
-        } else {
-            let own = &self.custom[number];
-            (&*own.kind, &*own.description, false)
-        };
-        SecretMatch { range: found.range(), kind, description, is_personal }
+        let found = SecretMatch::new(1, printer.secret_in(output)?, PRINTED);
+        self.is_accepted(output, &found).then_some(found)
     }
 
     /// Returns whether the value of a JSON member with this key may be a secret that is not recognized alone.
@@ -383,7 +267,7 @@ impl Rules {
     }
 
     /// Finds everything in a text, plain and encoded, in no particular order.
-    fn collect(&self, text: &str, depth: usize, on_found: &mut dyn FnMut(FoundSecret)) {
+    fn collect<'r>(&'r self, text: &str, depth: usize, on_found: &mut dyn FnMut(SecretMatch<'r>)) {
         // Most strings of a log are shorter than any built-in finding.
         if text.len() >= SHORTEST || !self.custom.is_empty() {
             self.scan(text, on_found);
@@ -393,53 +277,52 @@ impl Rules {
         }
         deobfuscate::views(text, |view| {
             self.scan(&view.text, &mut |inner| {
-                on_found(FoundSecret::new(inner.rank, view.origin(&inner.range()), inner.label));
+                on_found(SecretMatch { range: view.origin(&inner.range), ..inner });
             });
         });
         let mut keys = Vec::new();
         let on_run = |run: Range<usize>| {
-            keys.extend(discord_token(text, &run).map(|range| FoundSecret::new(1, range, DISCORD_TOKEN)));
-            if run.len() < bitcoin::MIN_LENGTH {
-                return;
-            }
+            keys.extend(discord_token(text, &run).map(|range| SecretMatch::new(1, range, DISCORD_TOKEN)));
             let words = deobfuscate::words(text, run);
             let words = words.filter(|word| bitcoin::is_key(&text.as_bytes()[word.clone()]));
-            keys.extend(words.map(|word| FoundSecret::new(1, word, BITCOIN_KEY)));
+            keys.extend(words.map(|word| SecretMatch::new(1, word, BITCOIN_KEY)));
         };
         deobfuscate::encoded(text, on_run, |range, decoded| {
             let mut inner = Vec::new();
             self.collect(decoded, depth - 1, &mut |secret| inner.push(secret));
             // The whole run is replaced, because the rest of it could still be decoded.
-            let is_personal = |found: &FoundSecret| self.labelled(found).is_personal;
-            let first = inner.into_iter().filter(|found| !is_personal(found)).min_by_key(|found| found.rank);
-            first.into_iter().for_each(|first| on_found(FoundSecret::new(0, range.clone(), first.label)));
+            let first = inner.into_iter().filter(|found| !found.is_personal).min_by_key(|found| found.rank);
+            first
+                .into_iter()
+                .for_each(|first| on_found(SecretMatch { range: range.clone(), rank: 0, ..first }));
         });
         keys.into_iter().for_each(on_found);
     }
 
     /// Finds everything in a text without decoding it.
-    fn scan(&self, text: &str, on_found: &mut dyn FnMut(FoundSecret)) {
-        let mut last = LastFound::default();
+    fn scan<'r>(&'r self, text: &str, on_found: &mut dyn FnMut(SecretMatch<'r>)) {
+        // A finding may be long and contain very many anchors of its own shape, each of which would be
+        // checked to its end.
+        let mut ends = [0; N_SHAPES];
         for hit in self.automaton.find_overlapping_iter(text) {
-            for what in &self.anchors[hit.pattern().as_usize()] {
-                if let AnchorCheck::Shape(_, label) = what
-                    && last.contains(*label, &hit.range())
-                {
-                    continue;
+            for check in &self.anchors[hit.pattern().as_usize()] {
+                match *check {
+                    AnchorCheck::Shape(number) if hit.end() <= ends[number] => {}
+                    AnchorCheck::Shape(number) => SHAPES[number].find(text, hit.range(), &mut |range| {
+                        ends[number] = range.end;
+                        let shape = &SHAPES[number];
+                        on_found(SecretMatch::new(1, range, (shape.kind, shape.description, false)));
+                    }),
+                    check => check_at(check, text, hit.range(), on_found),
                 }
-                self.check_at(*what, text, hit.range(), &mut |found| {
-                    last.add(&found);
-                    on_found(found);
-                });
             }
         }
-        phrase::find(text, |range| on_found(FoundSecret::new(1, range, SEED_PHRASE)));
-        let labels = OTHER_LABELS.len() + FORMS.len() + SHAPES.len()..;
-        for (own, label) in self.custom.iter().zip(labels) {
+        phrase::find(text, |range| on_found(SecretMatch::new(1, range, SEED_PHRASE)));
+        for own in &self.custom {
             for hit in own.pattern.captures_iter(text) {
                 let secret = hit.get(1).or_else(|| hit.get(0)).filter(|secret| !secret.is_empty());
                 if let Some(secret) = secret {
-                    on_found(FoundSecret::new(0, secret.range(), label as LabelNumber));
+                    on_found(SecretMatch::new(0, secret.range(), (&own.kind, &own.description, false)));
                 }
             }
         }
@@ -452,21 +335,12 @@ impl Rules {
         let mut clean = Cow::Borrowed(text);
         // The remaining text may look like a secret only now. Each round removes at least one more.
         for _ in 0..MAX_ROUNDS {
-            let found = self.matches(&clean);
-            let mut next = String::new();
-            let mut from = 0;
-            for secret in found.iter().filter(|secret| !secret.is_personal) {
-                next.push_str(&clean[from..secret.range.start]);
-                next.push_str("[secret:");
-                next.push_str(secret.kind);
-                next.push(']');
-                from = secret.range.end;
-            }
-            if from == 0 {
+            let mut found = self.find(&clean);
+            found.retain(|secret| !secret.is_personal);
+            if found.is_empty() {
                 break;
             }
-            next.push_str(&clean[from..]);
-            clean = Cow::Owned(next);
+            clean = Cow::Owned(replace_with_kinds(&clean, found));
         }
         clean
     }
@@ -479,24 +353,17 @@ impl Rules {
     pub fn clean_tokens<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut found = Vec::new();
         for hit in self.automaton.find_overlapping_iter(text) {
-            for what in &self.anchors[hit.pattern().as_usize()] {
-                if matches!(what, AnchorCheck::Form(..)) {
-                    self.check_at(*what, text, hit.range(), &mut |secret| found.push(secret));
+            for check in &self.anchors[hit.pattern().as_usize()] {
+                if matches!(check, AnchorCheck::Form(..)) {
+                    check_at(*check, text, hit.range(), &mut |secret| found.push(secret));
                 }
             }
         }
-        found
-            .retain(|secret| self.is_accepted(text, secret) && !is_in_data(text.as_bytes(), &secret.range()));
-        let mut clean = String::new();
-        let mut done = 0;
-        for secret in self.resolve_overlaps(found).iter() {
-            clean.push_str(&text[done..secret.range.start]);
-            clean.push_str(&format!("[secret:{}]", secret.kind));
-            done = secret.range.end;
-        }
-        match done {
-            0 => Cow::Borrowed(text),
-            _ => Cow::Owned(clean + &text[done..]),
+        found.retain(|secret| self.is_accepted(text, secret) && !is_in_data(text.as_bytes(), &secret.range));
+        resolve_overlaps(&mut found);
+        match found.is_empty() {
+            true => Cow::Borrowed(text),
+            false => Cow::Owned(replace_with_kinds(text, found)),
         }
     }
 
@@ -506,59 +373,7 @@ impl Rules {
 
     /// Returns whether there is any finding.
     pub fn has_findings(&self, text: &str) -> bool {
-        !self.matches(text).is_empty()
-    }
-
-    fn check_at(
-        &self,
-        what: AnchorCheck,
-        text: &str,
-        at: Range<usize>,
-        on_found: &mut dyn FnMut(FoundSecret),
-    ) {
-        let mut add =
-            |rank, range: Range<usize>, label: LabelNumber| on_found(FoundSecret::new(rank, range, label));
-        match what {
-            AnchorCheck::Form(form, label) => {
-                let Some(end) = form.end(text.as_bytes(), at.start) else { return };
-                // A generic key has lower priority than one of a specific issuer.
-                add(if form.kind == "api-key" { 2 } else { 1 }, at.start..end, label);
-            }
-            AnchorCheck::Shape(shape, label) => shape.find(text, at, &mut |range| add(1, range, label)),
-            AnchorCheck::Assignment => {
-                if let Some(range) = assignment::find(text, at) {
-                    add(3, range, ASSIGNMENT);
-                }
-            }
-            AnchorCheck::Command => command::find(text, at, |range| add(2, range, PASSWORD)),
-            AnchorCheck::Prose => {
-                if let Some(range) = prose::find(text, at) {
-                    add(4, range, SENTENCE);
-                }
-            }
-            AnchorCheck::ProseBefore => {
-                if let Some(range) = prose::find_before(text, at) {
-                    add(4, range, SENTENCE);
-                }
-            }
-            AnchorCheck::Column => column::find(text, at, |range| add(3, range, COLUMN)),
-            AnchorCheck::Phrase => {
-                phrase::find_after_name(text, at).into_iter().for_each(|range| add(1, range, SEED_PHRASE));
-            }
-            AnchorCheck::NumberedPhrase => {
-                phrase::find_numbered(text, at).into_iter().for_each(|range| add(1, range, SEED_PHRASE));
-            }
-            AnchorCheck::Email => {
-                if let Some(range) = personal::email(text, at) {
-                    add(4, range, EMAIL);
-                }
-            }
-            AnchorCheck::User => {
-                if let Some(range) = personal::user(text, at) {
-                    add(4, range, USER);
-                }
-            }
-        }
+        !self.find(text).is_empty()
     }
 
     /// Returns whether a range is inside a placeholder of a [`crate::Replacer`]: `[secret:assignment:10000]`
@@ -581,36 +396,60 @@ impl Rules {
     }
 
     /// Returns whether a finding is neither a placeholder nor an exception.
-    fn is_accepted(&self, text: &str, found: &FoundSecret) -> bool {
-        let secret = &text[found.range()];
+    fn is_accepted(&self, text: &str, found: &SecretMatch<'_>) -> bool {
+        let secret = &text[found.range.clone()];
         !is_placeholder(secret)
-            && !self.is_in_placeholder(text, &found.range())
+            && !self.is_in_placeholder(text, &found.range)
             && !self.allowed.iter().any(|allowed| allowed.accepts(secret))
     }
+}
 
-    /// Resolves overlaps, preferring higher priority, then greater length.
-    fn resolve_overlaps(&self, mut found: Vec<FoundSecret>) -> SecretMatches<'_> {
-        let has_overlap = |found: &[FoundSecret]| {
-            found.windows(2).any(|pair| pair[0].range().end > pair[1].start || pair[0].start > pair[1].start)
-        };
-        // The findings of most texts are in order, and need no memory besides.
-        if has_overlap(&found) {
-            found.sort_by_key(|found| (found.rank, Reverse(found.length), found.start));
-            // The ends of the findings that are kept, by start offset.
-            let mut kept: BTreeMap<usize, usize> = BTreeMap::new();
-            found.retain(|found| {
-                let Range { start, end } = found.range();
-                let before = kept.range(..=start).next_back().is_some_and(|(_, kept)| *kept > start);
-                let behind = kept.range(start..end).next().is_some();
-                if !before && !behind {
-                    kept.insert(start, end);
-                }
-                !before && !behind
-            });
-            found.sort_unstable_by_key(|found| found.start);
+/// Runs a check at a match of the automaton.
+fn check_at<'r>(check: AnchorCheck, text: &str, at: Range<usize>, on_found: &mut dyn FnMut(SecretMatch<'r>)) {
+    let mut add = |rank, range, label| on_found(SecretMatch::new(rank, range, label));
+    let (rank, range, label) = match check {
+        AnchorCheck::Form(form) => {
+            // A generic key has lower priority than one of a specific issuer.
+            let rank = if form.kind == "api-key" { 2 } else { 1 };
+            let range = form.end(text.as_bytes(), at.start).map(|end| at.start..end);
+            (rank, range, (form.kind, form.description, false))
         }
-        SecretMatches { rules: self, found }
+        AnchorCheck::Shape(_) => return,
+        AnchorCheck::Command => return command::find(text, at, |range| add(2, range, PASSWORD)),
+        AnchorCheck::Column => return column::find(text, at, |range| add(3, range, COLUMN)),
+        AnchorCheck::Assignment => (3, assignment::find(text, at), ASSIGNMENT),
+        AnchorCheck::Prose => (4, prose::find(text, at), SENTENCE),
+        AnchorCheck::ProseBefore => (4, prose::find_before(text, at), SENTENCE),
+        AnchorCheck::Phrase => (1, phrase::find_after_name(text, at), SEED_PHRASE),
+        AnchorCheck::NumberedPhrase => (1, phrase::find_numbered(text, at), SEED_PHRASE),
+        AnchorCheck::Email => (4, personal::email(text, at), EMAIL),
+        AnchorCheck::User => (4, personal::user(text, at), USER),
+    };
+    if let Some(range) = range {
+        add(rank, range, label);
     }
+}
+
+/// Resolves overlaps, preferring higher priority, then greater length, and sorts the findings.
+fn resolve_overlaps(found: &mut Vec<SecretMatch<'_>>) {
+    found.sort_by_key(|found| (found.rank, Reverse(found.range.len()), found.range.start));
+    // The ends of the findings that are kept, by start offset.
+    let mut kept: BTreeMap<usize, usize> = BTreeMap::new();
+    found.retain(|found| {
+        let Range { start, end } = found.range;
+        let before = kept.range(..=start).next_back().is_some_and(|(_, kept)| *kept > start);
+        let behind = kept.range(start..end).next().is_some();
+        if !before && !behind {
+            kept.insert(start, end);
+        }
+        !before && !behind
+    });
+    found.sort_unstable_by_key(|found| found.range.start);
+}
+
+/// Replaces findings with their kinds: `[secret:github-token]`.
+fn replace_with_kinds(text: &str, found: Vec<SecretMatch<'_>>) -> String {
+    replace_ranges(text, found.into_iter().map(|secret| (secret.range, format!("[secret:{}]", secret.kind))))
 }
 
 /// Returns whether base64 continues far before or after a range.

@@ -12,7 +12,7 @@ static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
 pub(crate) fn secrets_in(entry: &Entry) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     let mut add = |key: &str, text: &str| {
-        for found in RULES.matches_in_member(key, text).iter() {
+        for found in RULES.find_in_member(key, text) {
             if !kinds.contains(&found.description) {
                 kinds.push(found.description);
             }

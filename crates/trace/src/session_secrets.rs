@@ -76,7 +76,7 @@ impl<'r> SecretLearner<'r> {
 
     fn learn_line(&mut self, agent: &str, offset: u64, line: &[u8], is_complete: bool) {
         let n_before = self.redactor.n_secrets();
-        self.redactor.learn_log_only(line);
+        self.redactor.learn_log(line);
         if is_complete && self.redactor.n_secrets() > n_before {
             self.lines.entry(agent.to_owned()).or_default().insert(offset);
         }

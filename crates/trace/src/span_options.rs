@@ -58,8 +58,8 @@ impl<'a> SpanRedaction<'a> {
             return None;
         }
         let mut redactor = Redactor::new(self.rules);
-        redactor.learn_only(&family.main);
-        family.agents.iter().for_each(|agent| redactor.learn_only(&agent.session));
+        redactor.learn(&family.main);
+        family.agents.iter().for_each(|agent| drop(redactor.learn(&agent.session)));
         redactor.into_known()
     }
 

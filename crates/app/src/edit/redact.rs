@@ -8,7 +8,6 @@ use threadline_edit::{ContentDigest, MaskedSecret, PlanTarget, Redactor, SideFil
 use threadline_entry::{Code, Finding, Position};
 use threadline_secret::Rules;
 use threadline_store::{Operation, SessionFile};
-use threadline_view::humanize::plural;
 
 use super::side_files::{has_json_lines, is_file, own_files, read, shared_files};
 use super::{EditError, EditSession, EditTarget, NothingToDo, PlannedEdit};
@@ -44,23 +43,13 @@ impl SecretHit {
     }
 }
 
-/// Returns a finding about occurrences of secrets that are not listed.
-pub fn unlisted_finding(count: usize) -> Finding {
-    let message = format!("{} of secrets, which are not listed", plural(count as u64, "more occurrence"));
-    let mut finding = Finding::new(Code::Secret, Position::START, message);
-    finding.at = None;
-    finding
-}
-
 /// A planned redaction.
 #[derive(Debug)]
 pub struct Redaction<'s> {
     /// The plan.
     pub edit: PlannedEdit<'s>,
-    /// The secrets that it replaces: the first 10,000 occurrences.
+    /// The secrets that it replaces.
     pub hits: Vec<SecretHit>,
-    /// The number of further occurrences.
-    pub n_unlisted: usize,
 }
 
 impl EditSession {
@@ -130,34 +119,21 @@ impl EditSession {
             for hit in &hits {
                 draft.finding(hit.finding_in(&self.file.path));
             }
-            if redactor.n_unlisted() > 0 {
-                draft.finding(unlisted_finding(redactor.n_unlisted()));
-            }
         }
-        let n_unlisted = redactor.n_unlisted();
-        // The known secrets are not needed for the plan, and may take as much memory as the log.
-        drop(redactor);
-        Ok(Redaction { edit: self.plan(Operation::Redact, draft, target), hits, n_unlisted })
+        Ok(Redaction { edit: self.plan(Operation::Redact, draft, target), hits })
     }
 }
 
 /// The secrets of several sessions.
 #[derive(Debug, Default)]
 pub struct SecretReport {
-    /// The secrets, ordered by session and file: of each session, the first 10,000 occurrences.
+    /// The secrets, ordered by session and file.
     pub hits: Vec<SecretHit>,
-    /// The sessions with further occurrences, and their numbers.
-    pub unlisted: Vec<(PathBuf, usize)>,
     /// Files that could not be read.
     pub unread: Vec<AppError>,
 }
 
 impl SecretReport {
-    /// Returns the number of occurrences.
-    pub fn n_occurrences(&self) -> usize {
-        self.hits.len() + self.unlisted.iter().map(|(_, count)| count).sum::<usize>()
-    }
-
     /// Searches sessions and their side files for secrets, on all cores.
     pub fn of(sessions: Vec<SessionFile>, rules: &Rules) -> Self {
         let reports: Vec<Self> =
@@ -165,7 +141,6 @@ impl SecretReport {
         let mut all = Self::default();
         for report in reports {
             all.hits.extend(report.hits);
-            all.unlisted.extend(report.unlisted);
             all.unread.extend(report.unread);
         }
         all
@@ -189,9 +164,6 @@ impl SecretReport {
                 Err(EditError::App(error)) => report.unread.push(error),
                 Err(error) => report.unread.push(std::io::Error::other(error.to_string()).into()),
             }
-        }
-        if redactor.n_unlisted() > 0 {
-            report.unlisted.push((file.path.clone(), redactor.n_unlisted()));
         }
         report
     }

@@ -60,15 +60,6 @@ pub(super) fn private_key_end(text: &str, at: Range<usize>) -> Option<Range<usiz
     is_key.then(|| at.start - body.len()..at.start)
 }
 
-/// Finds a PuTTY private key: `Private-Lines: 14` and lines of base64.
-pub(super) fn putty_key(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    static BODY: LazyLock<Regex> =
-        LazyLock::new(|| regex(r"^Private-Lines: [0-9]+((?:\s|\\[nr]|[A-Za-z0-9+/=]{20,})+)"));
-    let rest = reach(text, at.start);
-    let body = BODY.captures(rest)?.get(1)?;
-    (body.len() >= 40).then(|| at.start + body.start()..at.start + body.end())
-}
-
 /// Finds the private members of a JSON web key: `"kty": "RSA", …, "d": "…"`.
 pub(super) fn json_web_key(text: &str, at: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
     static MEMBER: LazyLock<Regex> =

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use regex::Regex;
 
-use super::{SHORT_REACH, is_varied_password, near, regex, word_start};
+use super::{is_varied_password, near, regex, word_start};
 use crate::alphabet::Alphabet;
 use crate::heuristics;
 
@@ -21,23 +21,6 @@ pub(super) fn is_login(base64: &str) -> bool {
     decoded.bytes().all(|byte| (b' '..0x7F).contains(&byte))
         && (!user.is_empty() || !password.is_empty())
         && !heuristics::is_dummy(password)
-}
-
-/// Finds the base64 of `user:password` in `"auth": "…"`.
-pub(super) fn docker_auth(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    static VALUE: LazyLock<Regex> =
-        LazyLock::new(|| regex(r#"^["']auth\\*["']\s*:\s*\\*["']([A-Za-z0-9+/=_-]{8,})"#));
-    let value = VALUE.captures(near(text, at.start))?.get(1)?;
-    let range = at.start + value.start()..at.start + value.end();
-    is_login(value.as_str()).then_some(range)
-}
-
-/// Finds the base64 of `user:password` in a line `_auth=…` of an `.npmrc`.
-pub(super) fn npm_login(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    let is_start = text[..at.start].is_empty() || text[..at.start].ends_with(['\n', ' ', '\t']);
-    let length = Alphabet::Base64.run(&text.as_bytes()[at.end..text.len().min(at.end + SHORT_REACH)]);
-    let value = &text[at.end..at.end + length];
-    (is_start && is_login(value)).then_some(at.end..at.end + length)
 }
 
 /// Finds the password in `requirepass …` of a configuration, or in the command `AUTH [user] …`.

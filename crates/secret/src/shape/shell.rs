@@ -27,21 +27,6 @@ pub(super) fn typed_password(text: &str, at: Range<usize>) -> Option<Range<usize
     is_real.then(|| start..start + length)
 }
 
-/// Finds a password that a command printed alone on the next line: `cat /run/secrets/db`, `pass show db`.
-pub(super) fn printed_password(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    let rest = near(text, at.end);
-    let (command, output) = rest.split_once('\n')?;
-    let line = output.split('\n').next().unwrap_or_default();
-    let word = line.trim();
-    let is_real = (8..=100).contains(&word.len())
-        && !word.contains(char::is_whitespace)
-        && heuristics::is_varied(word)
-        && heuristics::is_password(word)
-        && !word.contains(['/', '=', ':', ',', '(']);
-    let start = at.end + command.len() + 1 + (line.len() - line.trim_start().len());
-    is_real.then(|| start..start + word.len())
-}
-
 /// Finds the password of `-passin pass:…`, and of similar options of other programs: `/pass:…`.
 pub(super) fn pass_source(text: &str, at: Range<usize>) -> Option<Range<usize>> {
     let before = text.as_bytes()[..at.start].last().copied()?;
@@ -126,41 +111,4 @@ pub(super) fn here_string(text: &str, at: Range<usize>) -> Option<Range<usize>> 
     }
     let range = at.end + start..at.end + value.end();
     heuristics::is_password(&text[range.clone()]).then_some(range)
-}
-
-/// Finds a Kubernetes secret: `--from-literal=password=…`.
-pub(super) fn literal(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-        regex(
-            r#"^(?:=|\s+)['"]?[A-Za-z0-9_.-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9_.-]*=['"]?([^\s'"\\]{5,})"#,
-        )
-    });
-    let value = VALUE.captures(near(text, at.end))?.get(1)?;
-    let range = at.end + value.start()..at.end + value.end();
-    (heuristics::is_password(value.as_str()) || heuristics::is_random(value.as_str().as_bytes()))
-        .then_some(range)
-}
-
-/// Finds a configured secret: `aws configure set aws_secret_access_key …`, `npm config set …:_authToken …`,
-/// `heroku config:set KEY=…`.
-pub(super) fn configured(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-        regex(
-            r#"^(?:-\S+\s+)*\S*(?i:pass|pwd|secret|token|key|cred|auth)[^\s=]*(?:\s+|=)(?:--(?:body|value)[ =]|-b )?['"]?([^\s'"\\]{8,})"#,
-        )
-    });
-    let value = VALUE.captures(near(text, at.end))?.get(1)?;
-    let range = at.end + value.start()..at.end + value.end();
-    let secret = value.as_str();
-    (!secret.starts_with('-')
-        && heuristics::is_password(secret)
-        && secret.bytes().any(|byte| byte.is_ascii_digit()))
-    .then_some(range)
-}
-
-/// Finds the password in `enable secret …` and similar lines of a configuration.
-pub(super) fn device_password(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    let word = near(text, at.end).split(char::is_whitespace).next().unwrap_or_default();
-    let is_real = word.len() >= 5 && heuristics::is_varied(word) && heuristics::is_password(word);
-    is_real.then(|| at.end..at.end + word.len())
 }

@@ -48,16 +48,10 @@ pub(super) fn azure_token(text: &str, at: Range<usize>) -> Option<Range<usize>> 
     None
 }
 
-/// Finds a Discord token: three parts of base64, the first of which is a number, on a line that mentions
-/// Discord.
-pub(super) fn discord(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
-        regex(r"^[^\n]{0,80}?\b([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})")
-    });
-    let rest = &text[at.start..text.floor_char_boundary(at.start + 200)];
-    let secret = TOKEN.captures(rest)?.get(1)?;
-    let number = URL_SAFE_NO_PAD.decode(secret.as_str().split('.').next()?).ok()?;
-    number.iter().all(u8::is_ascii_digit).then(|| at.start + secret.start()..at.start + secret.end())
+/// Returns whether the first part of a Discord token is a number.
+pub(super) fn begins_with_number(token: &str) -> bool {
+    let number = token.split('.').next().and_then(|first| URL_SAFE_NO_PAD.decode(first).ok());
+    number.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
 }
 
 /// Returns the Discord token whose first part is a run of base64, whatever surrounds it. Its parts are
@@ -79,40 +73,4 @@ pub(crate) fn discord_token(text: &str, run: &Range<usize>) -> Option<Range<usiz
     };
     let is_token = n_middle == 6 && (27..=38).contains(&n_last) && is_mixed(last);
     (is_token && is_mixed(first)).then(|| run.start..run.end + 2 + n_middle + n_last)
-}
-
-/// Finds a Mailchimp key: `[0-9a-f]{32}-us12`.
-pub(super) fn mailchimp(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    let bytes = text.as_bytes();
-    let digits = bytes[at.end..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let start = at.start.checked_sub(32)?;
-    let token = Alphabet::Hex.run(&bytes[start..at.start]);
-    let ends = !bytes.get(at.end + digits).is_some_and(|byte| Alphabet::Word.has(*byte));
-    ((1..=2).contains(&digits) && token == 32 && begins_word(bytes, start) && ends)
-        .then(|| start..at.end + digits)
-}
-
-/// Finds an Airtable token: `pat`, 14 characters, a dot, 64 hex digits.
-pub(super) fn airtable(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    let bytes = text.as_bytes();
-    if bytes.get(at.end + 14) != Some(&b'.') || !text[at.clone()].starts_with("pat") {
-        return None;
-    }
-    let id = Alphabet::Alnum.run(&bytes[at.end..]) == 14;
-    (id && Alphabet::Hex.run(&bytes[at.end + 15..]) == 64).then(|| at.start..at.end + 79)
-}
-
-/// Finds a Resend key: `re_`, 8 characters, `_`, 24 characters.
-pub(super) fn resend(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    let bytes = text.as_bytes();
-    if bytes.get(at.end + 8) != Some(&b'_') || !begins_word(bytes, at.start) {
-        return None;
-    }
-    let token = Alphabet::Alnum.run(&bytes[at.end + 9..]);
-    let id = Alphabet::Alnum.run(&bytes[at.end..]) == 8;
-    let secret = at.start..at.end + 33;
-    (id && token == 24
-        && text[secret.clone()].starts_with("re_")
-        && heuristics::is_random(&bytes[at.end..at.end + 33]))
-    .then_some(secret)
 }

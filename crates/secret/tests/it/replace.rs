@@ -152,7 +152,7 @@ fn a_known_secret_is_found_in_every_encoding() {
         let found = known.find(&text);
         assert_eq!(found.len(), 1, "{text:?}");
         assert!(
-            found[0].0.len() + 8 >= password.len() && known.text_of(found[0].1) == "[secret:assignment:1]",
+            found[0].0.len() + 8 >= password.len() && &**found[0].1 == "[secret:assignment:1]",
             "{text:?}"
         );
     }

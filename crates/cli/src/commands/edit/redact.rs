@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use threadline_app::edit::{SecretHit, SecretReport, unlisted_finding};
+use threadline_app::edit::{SecretHit, SecretReport};
 use threadline_secret::Rules;
 use threadline_term::{TextLabel, visible, visible_name};
 use threadline_view::humanize::plural;
@@ -65,7 +65,7 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<CommandOutcome, Com
     if let Ok(redaction) = &planned
         && !cx.json
     {
-        list(cx, &redaction.hits, redaction.n_unlisted)?;
+        list(cx, &redaction.hits)?;
     }
     let outcome = finish(cx, &args.write, planned.map(|redaction| redaction.edit))?;
     if outcome == CommandOutcome::Done && args.write.apply && args.target.in_place {
@@ -99,9 +99,8 @@ fn rules(args: &RedactArgs) -> Result<Rules, CommandError> {
     Ok(rules)
 }
 
-/// Lists the secrets, one line each: kind, masked text, first place, and placeholder. Then the number of
-/// occurrences that are not listed.
-fn list(cx: &Context, found: &[SecretHit], n_unlisted: usize) -> Result<(), CommandError> {
+/// Lists the secrets, one line each: kind, masked text, first place, and placeholder.
+fn list(cx: &Context, found: &[SecretHit]) -> Result<(), CommandError> {
     let mut secrets: Vec<&SecretHit> = found.iter().collect();
     secrets.sort_by(|a, b| a.hit.placeholder.cmp(&b.hit.placeholder));
     let page = cx.ui.page();
@@ -117,12 +116,9 @@ fn list(cx: &Context, found: &[SecretHit], n_unlisted: usize) -> Result<(), Comm
             n => format!(", {n} times in {files} files"),
         };
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = page.paint(TextLabel::Title, name);
+        let name = page.paint(TextLabel::Title, &**name);
         let place = page.paint(TextLabel::Dim, format!("{}{line}{others}", visible(&file)));
         writeln!(answer, "{name}  {}: {}  {place}", first.description, visible(&first.masked))?;
-    }
-    if n_unlisted > 0 {
-        writeln!(answer, "{}", page.paint(TextLabel::Dim, unlisted_finding(n_unlisted).message))?;
     }
     answer.finish()?;
     Ok(())
@@ -157,15 +153,6 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<CommandOutcom
         let path = page.paint(TextLabel::Title, format!("{}{line}", visible_name(&path)));
         writeln!(answer, "{path}: {}: {}{}", hit.description, visible(&hit.masked), visible(&key))?;
     }
-    for (path, count) in &report.unlisted {
-        let (path, finding) = (path.to_string_lossy(), unlisted_finding(*count));
-        if cx.json {
-            answer.json(&FindingObject::new(&finding, &path))?;
-            continue;
-        }
-        let path = page.paint(TextLabel::Title, visible_name(&path));
-        writeln!(answer, "{path}: {}", visible_name(&finding.message))?;
-    }
     if cx.json && report.hits.is_empty() {
         answer.json(&NoSecretsObject { sessions: n_sessions as u64, reason: "no secrets found" })?;
     }
@@ -174,7 +161,7 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<CommandOutcom
         cx.ui.warn(error.trim());
     }
     let sessions = plural(n_sessions as u64, "session");
-    cx.ui.note(&match report.n_occurrences() as u64 {
+    cx.ui.note(&match report.hits.len() as u64 {
         0 => format!("{sessions} checked, no secrets found"),
         n => format!("{sessions} checked, {} of secrets found", plural(n, "occurrence")),
     });
