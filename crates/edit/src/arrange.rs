@@ -19,56 +19,17 @@ mod conversation;
 
 use conversation::{conversation, first_copy, group_replies};
 
-/// A line of the result. Kept small, since a log may consist of very short lines.
-#[derive(Clone, Copy, Debug)]
+/// A line of the result.
+#[derive(Clone, Debug)]
 pub(crate) struct ResultLine {
-    /// The position of the entry, or the index of the added line.
-    origin: u32,
-    /// The parent: [`KEEP_PARENT`], [`NO_PARENT`], or the index of a line.
-    parent: u32,
-    is_added: bool,
+    pub(crate) origin: ResultOrigin,
+    pub(crate) parent: ResultParent,
+    /// The new timestamp, if it changes.
+    pub(crate) time: Option<Millis>,
     /// Whether it gets a new uuid.
     pub(crate) new_uuid: bool,
     /// Whether it is part of the conversation that a resume continues.
     pub(crate) in_chain: bool,
-}
-
-const KEEP_PARENT: u32 = u32::MAX;
-const NO_PARENT: u32 = u32::MAX - 1;
-
-impl ResultLine {
-    fn new(from: ResultOrigin, in_chain: bool) -> Self {
-        let (origin, is_added) = match from {
-            ResultOrigin::Source(idx) => (idx.position() as u32, false),
-            ResultOrigin::Added(added) => (added, true),
-        };
-        Self { origin, parent: KEEP_PARENT, is_added, new_uuid: false, in_chain }
-    }
-
-    /// Returns the origin of the line.
-    pub(crate) fn from(&self) -> ResultOrigin {
-        match self.is_added {
-            true => ResultOrigin::Added(self.origin),
-            false => ResultOrigin::Source(EntryIndex::from_position(self.origin as usize)),
-        }
-    }
-
-    /// Returns the parent of the line.
-    pub(crate) fn link(&self) -> ResultParent {
-        match self.parent {
-            KEEP_PARENT => ResultParent::Keep,
-            NO_PARENT => ResultParent::Root,
-            line => ResultParent::To(line),
-        }
-    }
-
-    fn set_link(&mut self, link: ResultParent) {
-        self.parent = match link {
-            ResultParent::Keep => KEEP_PARENT,
-            ResultParent::Root => NO_PARENT,
-            ResultParent::To(line) => line,
-        };
-    }
 }
 
 /// The origin of a line of the result.
@@ -77,7 +38,7 @@ pub(crate) enum ResultOrigin {
     /// The index of an entry of the log.
     Source(EntryIndex),
     /// The index of an added line.
-    Added(u32),
+    Added(usize),
 }
 
 /// The parent of a line of the result.
@@ -88,7 +49,7 @@ pub(crate) enum ResultParent {
     /// None.
     Root,
     /// The line of the result with this index.
-    To(u32),
+    To(usize),
 }
 
 /// The order of the lines of the result.
@@ -102,14 +63,11 @@ pub(crate) enum LineOrder {
     ConversationOnly,
 }
 
-pub(crate) const REMOVED: u32 = u32::MAX;
-
-/// The lines of the result, and the index in the result of each entry of the log ([`REMOVED`] if removed).
+/// The lines of the result.
 pub(crate) struct Arrangement {
     pub(crate) lines: Vec<ResultLine>,
-    pub(crate) positions: IndexVec<EntryIndex, u32>,
-    /// The new timestamps of the lines whose timestamp changes.
-    pub(crate) times: HashMap<u32, Millis>,
+    /// The index in the result of each entry of the log. `None` if it is removed.
+    pub(crate) positions: IndexVec<EntryIndex, Option<usize>>,
 }
 
 pub(crate) fn arrange(draft: &mut EditDraft<'_>, order: LineOrder, now: Millis) -> Arrangement {
@@ -455,25 +413,22 @@ fn place_lines(
     order: LineOrder,
 ) -> Arrangement {
     let n = parts.len();
-    let mut added_behind: HashMap<Option<EntryIndex>, Vec<u32>> = HashMap::default();
+    let mut added_behind: HashMap<Option<EntryIndex>, Vec<usize>> = HashMap::default();
     for (i, added) in draft.added.iter().enumerate() {
-        added_behind.entry(added.after).or_default().push(i as u32);
+        added_behind.entry(added.after).or_default().push(i);
     }
-    let mut arranged = Arrangement {
-        lines: Vec::with_capacity(n),
-        positions: IndexVec::filled(REMOVED, n),
-        times: HashMap::default(),
+    let mut arranged = Arrangement { lines: Vec::with_capacity(n), positions: IndexVec::filled(None, n) };
+    let put = |arranged: &mut Arrangement, origin: ResultOrigin, in_chain: bool| {
+        let parent = ResultParent::Keep;
+        arranged.lines.push(ResultLine { origin, parent, time: None, new_uuid: false, in_chain });
     };
-    let put = |arranged: &mut Arrangement, from: ResultOrigin, chained: bool| {
-        arranged.lines.push(ResultLine::new(from, chained));
-    };
-    let is_chained = |added: u32| order != LineOrder::Original && is_tree(&draft.added[added as usize].entry);
+    let is_chained = |added: usize| order != LineOrder::Original && is_tree(&draft.added[added].entry);
     for added in added_behind.remove(&None).unwrap_or_default() {
         put(&mut arranged, ResultOrigin::Added(added), is_chained(added));
     }
     for idx in sequence {
         if !draft.is_removed(idx) {
-            arranged.positions[idx] = arranged.lines.len() as u32;
+            arranged.positions[idx] = Some(arranged.lines.len());
             put(&mut arranged, ResultOrigin::Source(idx), parts[idx] == ChainRole::Chain);
         }
         for added in added_behind.remove(&Some(idx)).unwrap_or_default() {
@@ -486,10 +441,10 @@ fn place_lines(
         // its end, so they are made part of it. Newer versions ignore progress lines, so these are not an
         // end.
         let is_end =
-            |line: &ResultLine| line.in_chain && entry_of(draft, line.from()).kind() != Kind::Progress;
+            |line: &ResultLine| line.in_chain && entry_of(draft, line.origin).kind() != Kind::Progress;
         let end = arranged.lines.iter().rposition(is_end).map_or(0, |end| end + 1);
         for line in &mut arranged.lines[end..] {
-            if let ResultOrigin::Source(idx) = line.from()
+            if let ResultOrigin::Source(idx) = line.origin
                 && parts[idx] == ChainRole::Leaf
             {
                 line.in_chain = true;
@@ -503,12 +458,12 @@ fn place_lines(
 /// sessions that begin with one.
 fn move_pr_links(draft: &EditDraft<'_>, arranged: &mut Arrangement) {
     let lines = &mut arranged.lines;
-    let links = lines.iter().take_while(|line| entry_of(draft, line.from()).kind() == Kind::PrLink).count();
+    let links = lines.iter().take_while(|line| entry_of(draft, line.origin).kind() == Kind::PrLink).count();
     let Some(first) = lines.iter().position(|line| line.in_chain).filter(|_| links > 0) else { return };
     lines[..=first].rotate_left(links);
     for (at, line) in lines[..=first].iter().enumerate() {
-        if let ResultOrigin::Source(idx) = line.from() {
-            arranged.positions[idx] = at as u32;
+        if let ResultOrigin::Source(idx) = line.origin {
+            arranged.positions[idx] = Some(at);
         }
     }
 }
@@ -523,13 +478,13 @@ fn link(
 ) {
     let session = draft.session;
     link_outside_chain(draft, arranged, copies, order);
-    let mut seen = SeenUuids::new(session);
-    let mut before: Option<u32> = None;
+    let mut seen: HashSet<Cow<'_, str>> = HashSet::default();
+    let mut before: Option<usize> = None;
     let mut clock: Option<Millis> = None;
     let mut newest: Option<Millis> = None;
     for at in 0..arranged.lines.len() {
-        let line = arranged.lines[at];
-        let entry = entry_of(draft, line.from());
+        let line = &mut arranged.lines[at];
+        let entry = entry_of(draft, line.origin);
         if !is_tree(entry) {
             continue;
         }
@@ -537,8 +492,8 @@ fn link(
         if line.in_chain {
             let is_root = before.is_none() || is_boundary(entry);
             let above = before.filter(|_| !is_root);
-            arranged.lines[at].set_link(above.map_or(ResultParent::Root, ResultParent::To));
-            before = Some(at as u32);
+            line.parent = above.map_or(ResultParent::Root, ResultParent::To);
+            before = Some(at);
             let own = entry.timestamp();
             let time = match (own, clock) {
                 (Some(own), Some(clock)) => own.max(clock + 1),
@@ -546,46 +501,21 @@ fn link(
                 (None, Some(clock)) => clock + 1,
                 (None, None) => first_time(session).unwrap_or(now),
             };
-            if own != Some(time) {
-                arranged.times.insert(at as u32, time);
-            }
+            line.time = Some(time).filter(|_| own != Some(time));
             clock = Some(time);
         } else if !sidechain {
             newest = newest.max(entry.timestamp());
         }
         if order != LineOrder::Original {
-            let is_first = entry.uuid().is_some_and(|uuid| seen.insert(&uuid));
-            arranged.lines[at].new_uuid = !is_first && (line.in_chain || entry.uuid().is_some());
+            let is_first = entry.uuid().is_some_and(|uuid| seen.insert(uuid));
+            line.new_uuid = !is_first && (line.in_chain || entry.uuid().is_some());
         }
     }
     // Older versions resume from the line with the newest timestamp.
     if let (Some(last), Some(clock), Some(newest)) = (before, clock, newest)
         && newest >= clock
     {
-        arranged.times.insert(last, newest + 1);
-    }
-}
-
-/// The uuids of the lines so far. Those of the session need one byte per line.
-struct SeenUuids<'s> {
-    session: &'s Session,
-    /// Whether the uuid of an entry was seen, by the first entry that has it.
-    of_session: IndexVec<EntryIndex, bool>,
-    others: HashSet<Box<str>>,
-}
-
-impl<'s> SeenUuids<'s> {
-    fn new(session: &'s Session) -> Self {
-        let of_session = IndexVec::filled(false, session.entries().len());
-        Self { session, of_session, others: HashSet::default() }
-    }
-
-    /// Adds a uuid, and returns whether it is new.
-    fn insert(&mut self, uuid: &str) -> bool {
-        match self.session.find(uuid) {
-            Some(first) => !std::mem::replace(&mut self.of_session[first], true),
-            None => self.others.insert(uuid.into()),
-        }
+        arranged.lines[last].time = Some(newest + 1);
     }
 }
 
@@ -596,18 +526,18 @@ fn link_outside_chain(
     copies: &DuplicateLines,
     order: LineOrder,
 ) {
-    let entry = |line: &ResultLine| entry_of(draft, line.from());
+    let entry = |line: &ResultLine| entry_of(draft, line.origin);
     let chained = arranged.lines.iter().enumerate().filter(|(_, line)| line.in_chain && is_tree(entry(line)));
-    let mut before: Vec<u32> = chained.map(|(at, _)| at as u32).collect();
+    let mut before: Vec<usize> = chained.map(|(at, _)| at).collect();
     // From the last line to the first: an ancestor that follows a line follows all that come after it here.
     let mut search = AncestorSearch::new(draft.session);
     for at in (0..arranged.lines.len()).rev() {
-        before.pop_if(|last| *last as usize >= at);
+        before.pop_if(|last| *last >= at);
         let line = &arranged.lines[at];
         if !line.in_chain && is_tree(entry(line)) {
             let before = before.last().copied();
             let link = parent_outside_chain(draft, arranged, copies, &mut search, at, before, order);
-            arranged.lines[at].set_link(link);
+            arranged.lines[at].parent = link;
         }
     }
 }
@@ -620,11 +550,11 @@ fn parent_outside_chain(
     copies: &DuplicateLines,
     search: &mut AncestorSearch,
     at: usize,
-    before: Option<u32>,
+    before: Option<usize>,
     order: LineOrder,
 ) -> ResultParent {
     let session = draft.session;
-    let ResultOrigin::Source(idx) = arranged.lines[at].from() else {
+    let ResultOrigin::Source(idx) = arranged.lines[at].origin else {
         return before.map_or(ResultParent::Root, ResultParent::To);
     };
     let Some(parent) = session.ancestors(idx).nth(1) else {
@@ -636,11 +566,11 @@ fn parent_outside_chain(
             _ => before.map_or(ResultParent::Root, ResultParent::To),
         };
     };
-    if order == LineOrder::Original && arranged.positions[parent] != REMOVED {
+    if order == LineOrder::Original && arranged.positions[parent].is_some() {
         return ResultParent::Keep;
     }
     let place = |idx: EntryIndex| arranged.positions[copies.get(&idx).copied().unwrap_or(idx)];
-    let above = search.nearest(parent, |above| (place(above) as usize) < at).map(place);
+    let above = search.nearest(parent, |above| place(above).is_some_and(|above| above < at)).and_then(place);
     above.or(before).map_or(ResultParent::Root, ResultParent::To)
 }
 
@@ -648,13 +578,13 @@ fn first_time(session: &Session) -> Option<Millis> {
     session.entries().indices().find_map(|idx| session.timestamp(idx))
 }
 
-pub(crate) fn entry_of<'d>(draft: &'d EditDraft<'_>, from: ResultOrigin) -> &'d Entry {
-    match from {
-        ResultOrigin::Source(idx) => match &draft.line_edits[idx].content {
+pub(crate) fn entry_of<'d>(draft: &'d EditDraft<'_>, origin: ResultOrigin) -> &'d Entry {
+    match origin {
+        ResultOrigin::Source(idx) => match &draft.line_edit(idx).content {
             LineContent::Replaced(entry) => entry,
             LineContent::Unchanged | LineContent::Spliced(_) => &draft.session.entries()[idx],
         },
-        ResultOrigin::Added(added) => &draft.added[added as usize].entry,
+        ResultOrigin::Added(added) => &draft.added[added].entry,
     }
 }
 
@@ -662,23 +592,4 @@ pub(crate) fn entry_of<'d>(draft: &'d EditDraft<'_>, from: ResultOrigin) -> &'d 
 pub(crate) fn is_boundary(entry: &Entry) -> bool {
     entry.kind() == Kind::System
         && entry.get(key::SUBTYPE).is_some_and(|json| json.is_str(value::COMPACT_BOUNDARY))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_result_line_is_small_and_exact() {
-        // A plan has one per line of the log.
-        assert!(size_of::<ResultLine>() <= 12, "{}", size_of::<ResultLine>());
-        for from in [ResultOrigin::Source(EntryIndex::FIRST), ResultOrigin::Added(0)] {
-            let mut line = ResultLine::new(from, true);
-            assert_eq!((line.from(), line.link()), (from, ResultParent::Keep));
-            for link in [ResultParent::Root, ResultParent::To(7), ResultParent::Keep] {
-                line.set_link(link);
-                assert_eq!(line.link(), link);
-            }
-        }
-    }
 }

@@ -3,16 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::sync::Arc;
 
 use foldhash::HashMap;
 use sha2::{Digest as _, Sha256};
-use threadline_entry::{Ending, Entry, Finding, Millis, key};
+use threadline_entry::{Ending, Entry, Finding, key};
 use threadline_session::{EntryIndex, IndexVec, Session};
 
-use crate::arrange::{
-    self, Arrangement, LineOrder, REMOVED, ResultLine, ResultOrigin, ResultParent, is_tree,
-};
+use crate::arrange::{self, Arrangement, LineOrder, ResultLine, ResultOrigin, ResultParent, is_tree};
 use crate::clone;
 use crate::draft::{EditDraft, SideFileOp};
 use crate::rename::IdRenamer;
@@ -48,9 +45,8 @@ pub struct EditPlan<'s> {
     draft: EditDraft<'s>,
     options: PlanOptions,
     lines: Vec<ResultLine>,
-    positions: IndexVec<EntryIndex, u32>,
-    /// The new timestamps of the lines whose timestamp changes.
-    times: HashMap<u32, Millis>,
+    /// The index in the result of each entry of the log. `None` if it is removed.
+    positions: IndexVec<EntryIndex, Option<usize>>,
     rename: IdRenamer,
     totals: PlanTotals,
 }
@@ -109,11 +105,9 @@ impl<'s> EditPlan<'s> {
             PlanTarget::InPlace => LineOrder::Chain,
             PlanTarget::KeepOrder => LineOrder::Original,
         };
-        let Arrangement { lines, positions, times } = arrange::arrange(&mut draft, order, options.seed.now);
-        draft.line_reasons.sort();
+        let Arrangement { lines, positions } = arrange::arrange(&mut draft, order, options.seed.now);
         let rename = IdRenamer::new(&draft, &options);
-        let mut plan =
-            Self { draft, options, lines, positions, times, rename, totals: PlanTotals::default() };
+        let mut plan = Self { draft, options, lines, positions, rename, totals: PlanTotals::default() };
         plan.rename.replacements = plan.replacements();
         plan.totals = PlanTotals::of(&plan);
         plan
@@ -121,31 +115,31 @@ impl<'s> EditPlan<'s> {
 
     /// Maps the uuid of each removed line to the line of the result that references to it should use
     /// instead: its nearest remaining ancestor, else the preceding line of the conversation.
-    fn replacements(&self) -> HashMap<Box<str>, u32> {
+    fn replacements(&self) -> HashMap<String, usize> {
         let session = self.draft.session;
         let mut moved = HashMap::default();
-        let mut removed = self.positions.indices().filter(|&idx| self.positions[idx] == REMOVED);
+        let mut removed = self.positions.indices().filter(|&idx| self.positions[idx].is_none());
         if !removed.any(|idx| is_tree(&session.entries()[idx])) {
             return moved;
         }
         let mut before = None;
-        let is_kept = |idx: &EntryIndex| self.positions[*idx] != REMOVED && is_tree(&session.entries()[*idx]);
+        let is_kept = |idx: &EntryIndex| self.positions[*idx].is_some() && is_tree(&session.entries()[*idx]);
         // If a line was written twice, one of the copies is kept.
         let lines = session.entries().indices().filter(is_kept);
         let named =
-            lines.clone().filter_map(|idx| Some((session.entries()[idx].uuid()?, self.positions[idx])));
-        let kept: HashMap<Cow<'_, str>, u32> = named.collect();
-        let first = lines.map(|idx| self.positions[idx]).min();
-        let position = |idx: EntryIndex| match self.positions[idx] {
-            REMOVED => session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied()),
-            place => Some(place),
+            lines.clone().filter_map(|idx| Some((session.entries()[idx].uuid()?, self.positions[idx]?)));
+        let kept: HashMap<Cow<'_, str>, usize> = named.collect();
+        let first = lines.filter_map(|idx| self.positions[idx]).min();
+        let position = |idx: EntryIndex| {
+            let copy = || session.entries()[idx].uuid().and_then(|uuid| kept.get(&uuid).copied());
+            self.positions[idx].or_else(copy)
         };
         // A cache of the replacements found so far.
-        let mut known: HashMap<EntryIndex, Option<u32>> = HashMap::default();
+        let mut known: HashMap<EntryIndex, Option<usize>> = HashMap::default();
         for (idx, entry) in session.entries().enumerated() {
-            if self.positions[idx] != REMOVED {
+            if self.positions[idx].is_some() {
                 if is_tree(entry) && !session.is_sidechain(idx) {
-                    before = Some(self.positions[idx]);
+                    before = self.positions[idx];
                 }
                 continue;
             }
@@ -171,7 +165,7 @@ impl<'s> EditPlan<'s> {
             }
             known.extend(gone.into_iter().map(|line| (line, above)));
             if let Some(place) = above.or(before).or(first) {
-                moved.insert((&*uuid).into(), place);
+                moved.insert(uuid.into_owned(), place);
             }
         }
         moved
@@ -263,15 +257,15 @@ impl<'s> EditPlan<'s> {
     /// Different ids and links in a new session do not count as changes.
     pub fn changes(&self) -> impl Iterator<Item = LineChange<'_>> {
         let gone =
-            self.positions.indices().filter(|&idx| self.positions[idx] == REMOVED).map(|idx| LineChange {
+            self.positions.indices().filter(|&idx| self.positions[idx].is_none()).map(|idx| LineChange {
                 line_no: Some(self.line_no(idx)),
                 kind: ChangeKind::Removed,
-                reasons: self.reason_texts(self.draft.removal_reasons_of(idx)),
+                reasons: self.draft.removal_reasons_of(idx).map(Cow::Borrowed).collect(),
             });
-        let before = self.draft.already_removed.iter().map(|&(line_no, why)| LineChange {
-            line_no: Some(line_no),
+        let before = self.draft.already_removed.iter().map(|(line_no, why)| LineChange {
+            line_no: Some(*line_no),
             kind: ChangeKind::Removed,
-            reasons: self.reason_texts(std::iter::once(why)),
+            reasons: vec![Cow::Borrowed(&**why)],
         });
         before.chain(gone).chain((0..self.lines.len()).filter_map(|at| self.change(at)))
     }
@@ -298,14 +292,14 @@ impl<'s> EditPlan<'s> {
     }
 
     fn change(&self, at: usize) -> Option<LineChange<'_>> {
-        match self.lines[at].from() {
+        match self.lines[at].origin {
             ResultOrigin::Added(added) => Some(LineChange {
                 line_no: None,
                 kind: ChangeKind::Added,
-                reasons: self.reason_texts(std::iter::once(self.draft.added[added as usize].reason)),
+                reasons: vec![Cow::Borrowed(&*self.draft.added[added].reason)],
             }),
             ResultOrigin::Source(idx) => {
-                let mut why = self.reason_texts(self.draft.reasons_of(idx));
+                let mut why: Vec<Cow<'_, str>> = self.draft.reasons_of(idx).map(Cow::Borrowed).collect();
                 if self.is_new() {
                     let nameless =
                         self.lines[at].new_uuid && self.draft.session.entries()[idx].uuid().is_none();
@@ -340,7 +334,7 @@ impl<'s> EditPlan<'s> {
         if !out.is_empty() {
             reasons.push("re-parented");
         }
-        if self.times.contains_key(&(at as u32)) {
+        if line.time.is_some() {
             reasons.push("timestamp increased");
         }
         if line.new_uuid {
@@ -352,10 +346,6 @@ impl<'s> EditPlan<'s> {
             reasons.push("reference to a removed line updated");
         }
         reasons
-    }
-
-    fn reason_texts(&self, reasons: impl Iterator<Item = u16>) -> Vec<Cow<'_, str>> {
-        reasons.map(|reason| Cow::Borrowed(self.draft.reasons.text(reason))).collect()
     }
 
     fn line_no(&self, idx: EntryIndex) -> u64 {
@@ -376,7 +366,7 @@ impl<'s> EditPlan<'s> {
 
     /// Returns the index of the entry that a line of the result comes from, unless the line was added.
     pub fn source_of(&self, at: usize) -> Option<EntryIndex> {
-        match self.lines[at].from() {
+        match self.lines[at].origin {
             ResultOrigin::Source(idx) => Some(idx),
             ResultOrigin::Added(_) => None,
         }
@@ -389,17 +379,17 @@ impl<'s> EditPlan<'s> {
 
     /// Returns a line of the result, before ids, links and timestamps are set.
     pub fn draft_line(&self, at: usize) -> Cow<'_, Entry> {
-        match self.lines[at].from() {
+        match self.lines[at].origin {
             ResultOrigin::Source(idx) => self.draft.entry(idx),
-            ResultOrigin::Added(added) => Cow::Borrowed(&self.draft.added[added as usize].entry),
+            ResultOrigin::Added(added) => Cow::Borrowed(&self.draft.added[added].entry),
         }
     }
 
     /// Returns the uuid of a line of the result.
-    pub(crate) fn uuid_at(&self, at: u32) -> Option<String> {
-        let line = &self.lines[at as usize];
-        let added = matches!(line.from(), ResultOrigin::Added(_));
-        let entry = arrange::entry_of(&self.draft, line.from());
+    pub(crate) fn uuid_at(&self, at: usize) -> Option<String> {
+        let line = &self.lines[at];
+        let added = matches!(line.origin, ResultOrigin::Added(_));
+        let entry = arrange::entry_of(&self.draft, line.origin);
         if line.new_uuid {
             let name = format!("{} of line {at}", entry.uuid().unwrap_or_default());
             return Some(self.options.seed.uuid(&name));
@@ -419,44 +409,34 @@ impl<'s> EditPlan<'s> {
         let mut splices = Vec::new();
         if is_tree(&entry) {
             self.links(at, &entry, &mut splices);
-            if let Some(&time) = self.times.get(&(at as u32)) {
+            if let Some(time) = line.time {
                 splices.extend(splice::set(&entry, key::TIMESTAMP, &quote(&moment(time))));
             }
-            if (line.new_uuid || self.is_new() && matches!(line.from(), ResultOrigin::Source(_)))
-                && let Some(uuid) = self.uuid_at(at as u32)
+            if (line.new_uuid || self.is_new() && matches!(line.origin, ResultOrigin::Source(_)))
+                && let Some(uuid) = self.uuid_at(at)
             {
                 splices.extend(splice::set(&entry, key::UUID, &quote(&uuid)));
             }
         }
         match &self.options.target {
-            PlanTarget::New(id) if matches!(line.from(), ResultOrigin::Added(_)) => {
+            PlanTarget::New(id) if matches!(line.origin, ResultOrigin::Added(_)) => {
                 if entry.get(key::SESSION_ID).is_some() {
                     splices.extend(splice::set(&entry, key::SESSION_ID, &quote(id)));
                 }
             }
-            _ if matches!(line.from(), ResultOrigin::Added(_)) => {}
+            _ if matches!(line.origin, ResultOrigin::Added(_)) => {}
             _ => self.rename.line(self, &entry, &mut splices),
         }
-        match entry {
-            // The line may be as long as the log, so it is not copied.
-            Cow::Owned(entry) if out.is_empty() => {
-                let (text, range) = entry.shared_text();
-                drop(entry);
-                match Arc::try_unwrap(text).map(|text| (range.len() == text.len(), text)) {
-                    Ok((true, text)) => *out = splice::apply_in_place(text, &mut splices).into_bytes(),
-                    Ok((false, text)) => splice::apply_to(&text[range], &mut splices, out),
-                    Err(text) => splice::apply_to(&text[range], &mut splices, out),
-                }
-            }
-            entry if splices.is_empty() => out.extend(entry.as_bytes()),
-            entry => splice::apply_to(entry.text(), &mut splices, out),
+        match splices.is_empty() {
+            true => out.extend(entry.as_bytes()),
+            false => out.extend(splice::apply(entry.text(), &mut splices).as_bytes()),
         }
     }
 
     /// Adds the splices that change the parent of a line, if it changes.
     fn links(&self, at: usize, entry: &Entry, out: &mut Vec<Splice>) {
         let line = &self.lines[at];
-        let parent = match line.link() {
+        let parent = match line.parent {
             ResultParent::Keep => return,
             ResultParent::Root => None,
             ResultParent::To(above) => self.uuid_at(above),
@@ -467,7 +447,7 @@ impl<'s> EditPlan<'s> {
         }
         if line.in_chain && arrange::is_boundary(entry) {
             let before = self.lines[..at].iter().rposition(|line| line.in_chain);
-            let before = before.and_then(|before| self.uuid_at(before as u32));
+            let before = before.and_then(|before| self.uuid_at(before));
             if let Some(before) = before
                 .filter(|before| entry.get(key::LOGICAL_PARENT_UUID).is_none_or(|json| !json.is_str(before)))
             {
@@ -478,12 +458,12 @@ impl<'s> EditPlan<'s> {
 
     /// Returns whether a newline follows a line of the result.
     pub fn ends_line(&self, at: usize) -> bool {
-        match self.lines[at].from() {
+        match self.lines[at].origin {
             // Objects on one line stay together if nothing is removed or inserted between them, and a log
             // without a final newline stays without one.
             ResultOrigin::Source(idx) if self.options.target == PlanTarget::KeepOrder => {
                 let entry = &self.draft.session.entries()[idx];
-                let next = self.lines.get(at + 1).map(ResultLine::from);
+                let next = self.lines.get(at + 1).map(|line| line.origin);
                 entry.ending() == Ending::Newline
                     || next.is_some_and(|next| next != ResultOrigin::Source(idx.next()))
             }

@@ -1,5 +1,7 @@
 //! Renames ids: applies the ids of a new session to every reference.
 
+use std::borrow::Cow;
+
 use foldhash::{HashMap, HashSet};
 use memchr::memmem;
 use threadline_entry::lens::REFERENCES;
@@ -17,7 +19,7 @@ use crate::splice::{Splice, delete_parts, quote, set, span};
 pub(crate) struct IdRenamer {
     new: Option<NewSessionIds>,
     /// The uuids of removed lines, with the indices of the lines that replace them.
-    pub(crate) replacements: HashMap<Box<str>, u32>,
+    pub(crate) replacements: HashMap<String, usize>,
     /// Path fragments to replace, with their replacements.
     paths: Vec<(String, String)>,
 }
@@ -37,10 +39,6 @@ const SKIPPED_FIELDS: &[&str] = &[key::MESSAGE, key::TOOL_USE_RESULT, key::UUID,
 
 /// The length of a uuid. No id is longer.
 const UUID_LENGTH: usize = 36;
-
-/// The maximum number of references by shorter ids in the lists of a line. They may be as short as a byte,
-/// and a new id has the length of a uuid. Further ones stay as they are.
-const MAX_SHORT_ITEMS: usize = 1000;
 
 impl IdRenamer {
     pub(crate) fn new(draft: &EditDraft<'_>, options: &PlanOptions) -> Self {
@@ -100,7 +98,6 @@ impl IdRenamer {
         if self.new.is_none() && self.replacements.is_empty() {
             return;
         }
-        let mut n_short_items = 0;
         for (key, value) in entry.members() {
             if SKIPPED_FIELDS.iter().chain(SESSION_FIELDS).any(|said| key.is(said)) {
                 continue;
@@ -117,9 +114,7 @@ impl IdRenamer {
                     let value = value.json();
                     let before = &entry.text()[..span(entry.text(), value.raw()).start];
                     let is_item = !before.trim_ascii_end().ends_with(':');
-                    let new = value.quoted().and_then(|id| self.id(plan, key, id, is_item));
-                    n_short_items += usize::from(is_item && new.is_some() && value.raw().len() < UUID_LENGTH);
-                    if let Some(id) = new.filter(|_| n_short_items <= MAX_SHORT_ITEMS) {
+                    if let Some(id) = value.quoted().and_then(|id| self.id(plan, key, id, is_item)) {
                         out.push(Splice::replace(entry.text(), value.raw(), quote(&id)));
                     }
                 }
@@ -175,14 +170,11 @@ impl IdRenamer {
     /// Rewrites a log, or a file with one JSON object, to the ids of the new session.
     pub(crate) fn log(&self, plan: &EditPlan<'_>, log: &[u8], out: &mut Vec<u8>) {
         // A line that was removed from the session may still exist in this log.
-        let mut own: HashSet<Box<str>> = HashSet::default();
+        let mut own: HashSet<String> = HashSet::default();
         if !self.replacements.is_empty() {
             each_entry(log, |entry| {
                 own.extend(
-                    entry
-                        .uuid()
-                        .filter(|uuid| self.replacements.contains_key(&**uuid))
-                        .map(|uuid| Box::from(&*uuid)),
+                    entry.uuid().filter(|uuid| self.replacements.contains_key(&**uuid)).map(Cow::into_owned),
                 );
             });
         }

@@ -6,11 +6,12 @@
 
 mod readable;
 
+use foldhash::HashMap;
 use threadline_entry::lens::Lens;
 use threadline_entry::{Code, Json, Kind, key, value};
 use threadline_session::{EntryIndex, IndexRange, LineFault, Session};
 
-use crate::draft::{EditDraft, LineReasons, ReasonTable};
+use crate::draft::{EditDraft, Reasons};
 use crate::sanitize;
 use crate::seed::PlanSeed;
 use crate::splice::{Splice, quote, set};
@@ -18,11 +19,10 @@ use crate::splice::{Splice, quote, set};
 /// The changes that made the lines of a session readable.
 #[derive(Debug, Default)]
 pub struct Repair {
-    reasons: ReasonTable,
-    /// The changes to the lines of the session, by entry index.
-    line_reasons: LineReasons,
-    /// The lines of the log that the session does not contain: their numbers, and the indices of the reasons.
-    removed: Vec<(u64, u16)>,
+    /// The reasons of the changes to the lines of the session.
+    reasons: HashMap<EntryIndex, Reasons>,
+    /// The lines of the log that the session does not contain: their numbers, and the reasons.
+    removed: Vec<(u64, String)>,
 }
 
 /// The findings that a repair fixes in a log, where possible.
@@ -62,8 +62,7 @@ impl Repair {
     /// already made. There is nothing to repair if [`EditDraft::is_untouched`] returns true.
     pub fn draft<'s>(&'s self, session: &'s Session) -> EditDraft<'s> {
         let mut draft = EditDraft::new(session);
-        draft.reasons = self.reasons.clone();
-        draft.earlier_reasons = Some(&self.line_reasons);
+        draft.earlier_reasons = Some(&self.reasons);
         draft.already_removed = self.removed.clone();
         let mut orphans: Vec<(EntryIndex, u32)> = session
             .orphan_results()

@@ -145,7 +145,7 @@ fn sanitize_segment(draft: &mut EditDraft<'_>, lines: &[EntryIndex]) {
     for (idx, block_idx) in unanswered {
         draft.remove_block(idx, block_idx, "tool call without a result");
     }
-    let loses = |idx: EntryIndex| draft.is_removed(idx) || !draft.line_edits[idx].removed_blocks.is_empty();
+    let loses = |idx: EntryIndex| draft.is_removed(idx) || !draft.line_edit(idx).removed_blocks.is_empty();
     let touched =
         lines.iter().filter(|&&idx| loses(idx)).filter_map(|&idx| draft.session.reply_of(idx)).collect();
     remove_lone_thinking(draft, lines, &touched);
@@ -192,7 +192,7 @@ pub(crate) fn is_local_command(entry: &Entry) -> bool {
 pub(crate) fn remove_empty(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     if !is_message(draft, idx)
         || draft.is_removed(idx)
-        || matches!(draft.line_edits[idx].content, LineContent::Replaced(_))
+        || matches!(draft.line_edit(idx).content, LineContent::Replaced(_))
     {
         return;
     }
@@ -243,7 +243,7 @@ fn remove_lone_thinking(draft: &mut EditDraft<'_>, lines: &[EntryIndex], replies
 /// Replaces lone surrogates and invalid UTF-8.
 pub(crate) fn replace_invalid_text(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     let entry = &draft.session.entries()[idx];
-    if matches!(draft.line_edits[idx].content, LineContent::Replaced(_)) {
+    if matches!(draft.line_edit(idx).content, LineContent::Replaced(_)) {
         return;
     }
     if std::str::from_utf8(entry.as_bytes()).is_err() {

@@ -9,30 +9,24 @@ use threadline_entry::{Entry, Json, JsonKind};
 /// A byte range of a line, and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splice {
-    start: u32,
-    end: u32,
-    text: Box<str>,
+    range: Range<usize>,
+    text: String,
 }
 
 impl Splice {
     /// Replaces the byte range `range` of a line with `text`.
-    pub fn new(range: Range<usize>, text: impl Into<Box<str>>) -> Self {
-        // Lines of 4 GiB or more are never parsed as entries.
-        Self { start: range.start as u32, end: range.end as u32, text: text.into() }
+    pub fn new(range: Range<usize>, text: impl Into<String>) -> Self {
+        Self { range, text: text.into() }
     }
 
     /// Replaces `piece`, which must be a slice of `line`, with `text`.
-    pub fn replace(line: &str, piece: &str, text: impl Into<Box<str>>) -> Self {
+    pub fn replace(line: &str, piece: &str, text: impl Into<String>) -> Self {
         Self::new(span(line, piece), text)
     }
 
     /// Deletes the byte range `range`.
     pub fn delete(range: Range<usize>) -> Self {
         Self::new(range, "")
-    }
-
-    fn range(&self) -> Range<usize> {
-        self.start as usize..self.end as usize
     }
 }
 
@@ -45,57 +39,19 @@ pub fn span(line: &str, piece: &str) -> Range<usize> {
 
 /// Applies splices to a line. If two overlap, the one that starts first is applied.
 pub(crate) fn apply<S: Borrow<Splice>>(line: &str, splices: &mut [S]) -> String {
+    splices.sort_by_key(|splice| (splice.borrow().range.start, splice.borrow().range.end));
     let grown: usize = splices.iter().map(|splice| splice.borrow().text.len()).sum();
     let mut out = String::with_capacity(line.len() + grown);
-    each_part(line, splices, |part| out.push_str(part));
+    let mut copied = 0;
+    for Splice { range, text } in splices.iter().map(|splice| splice.borrow()) {
+        if range.start >= copied {
+            out.push_str(&line[copied..range.start]);
+            out.push_str(text);
+            copied = range.end;
+        }
+    }
+    out.push_str(&line[copied..]);
     out
-}
-
-/// Applies splices to a line, and appends the result to a buffer.
-pub(crate) fn apply_to(line: &str, splices: &mut [Splice], out: &mut Vec<u8>) {
-    let grown: usize = splices.iter().map(|splice| splice.text.len()).sum();
-    out.reserve(line.len() + grown);
-    each_part(line, splices, |part| out.extend_from_slice(part.as_bytes()));
-}
-
-/// The maximum number of splices that are applied in place: each moves the rest of the line.
-const MAX_IN_PLACE: usize = 16;
-
-/// Applies splices to a line, in its own memory if they are few.
-pub(crate) fn apply_in_place(mut line: String, splices: &mut [Splice]) -> String {
-    if splices.len() > MAX_IN_PLACE {
-        return apply(&line, splices);
-    }
-    splices.sort_by_key(|splice| (splice.start, splice.end));
-    let mut copied = 0;
-    let mut applied: Vec<&Splice> = Vec::new();
-    for splice in splices.iter() {
-        if splice.range().start >= copied {
-            copied = splice.range().end;
-            applied.push(splice);
-        }
-    }
-    line.reserve_exact(applied.iter().map(|splice| splice.text.len()).sum());
-    for splice in applied.into_iter().rev() {
-        line.replace_range(splice.range(), &splice.text);
-    }
-    line
-}
-
-/// Passes the parts of a line with splices applied to `sink`, in order.
-fn each_part<S: Borrow<Splice>>(line: &str, splices: &mut [S], mut sink: impl FnMut(&str)) {
-    splices.sort_by_key(|splice| (splice.borrow().start, splice.borrow().end));
-    let mut copied = 0;
-    for splice in splices.iter().map(|splice| splice.borrow()) {
-        let range = splice.range();
-        if range.start < copied {
-            continue;
-        }
-        sink(&line[copied..range.start]);
-        sink(&splice.text);
-        copied = range.end;
-    }
-    sink(&line[copied..]);
 }
 
 /// Sets a top-level member of a line to a JSON value, in place or at the end. Returns `None` if the line is
@@ -168,7 +124,6 @@ mod tests {
                 let mut splices = delete_parts(line, json, |i, _, _| goes.contains(&i));
                 let result = apply(line, &mut splices);
                 assert_eq!(result, expected);
-                assert_eq!(apply_in_place(line.to_owned(), &mut splices), expected);
                 assert!(Json::parse(&result[1..]).is_some());
             }
         }
@@ -186,18 +141,5 @@ mod tests {
             assert_eq!(apply(entry.text(), &mut [splice]), expected);
         }
         assert!(set(&Entry::parse(b"torn {").0, "k", "1").is_none());
-    }
-
-    #[test]
-    fn few_and_many_splices_have_the_same_effect_in_place() {
-        let line: String = ('a'..='z').collect();
-        for (count, texts) in [(1, ["", "xyz"]), (16, ["-", ""]), (17, ["-", ""]), (25, ["long text", ""])] {
-            let splices: Vec<Splice> =
-                (0..count).map(|at| Splice::new(at..(at + at % 3).min(26), texts[at % 2])).rev().collect();
-            assert_eq!(
-                apply_in_place(line.clone(), &mut splices.clone()),
-                apply(&line, &mut splices.clone())
-            );
-        }
     }
 }

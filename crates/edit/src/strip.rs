@@ -15,9 +15,6 @@ use crate::draft::EditDraft;
 use crate::sanitize::{is_thinking, pending_reply, remove_thinking};
 use crate::splice::delete_parts;
 
-/// The depth of nested values down to which images and long texts are looked for. Tools write a few levels.
-const MAX_DEPTH: usize = 64;
-
 /// The content to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StripOptions {

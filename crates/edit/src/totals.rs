@@ -43,19 +43,16 @@ impl TurnChange {
     }
 }
 
-/// The index of no turn.
-const NO_TURN: u32 = u32::MAX;
-
 impl PlanTotals {
     pub(crate) fn of(plan: &EditPlan<'_>) -> Self {
         let session = plan.session();
         let n = session.entries().len();
         let mut turns: Vec<TurnChange> = Vec::new();
-        let mut turn_of = IndexVec::filled(NO_TURN, n);
+        let mut turn_of = IndexVec::filled(None, n);
         for turn in session.turns() {
             let prompt = turn.prompt.map(|idx| plan.draft().entry(idx).into_owned());
             for &idx in &turn.entries {
-                turn_of[idx] = turns.len() as u32;
+                turn_of[idx] = Some(turns.len());
             }
             turns.push(TurnChange { number: turn.number, prompt, ..TurnChange::default() });
         }
@@ -71,7 +68,7 @@ impl PlanTotals {
             let worth = if sent[idx] { tokens(entry) } else { 0 };
             before.push(entry);
             tally.tokens_before += worth;
-            if let Some(turn) = turns.get_mut(turn_of[idx] as usize) {
+            if let Some(turn) = turn_of[idx].map(|turn| &mut turns[turn]) {
                 turn.lines.0 += 1;
                 turn.bytes.0 += bytes;
                 turn.tokens.0 += worth;
@@ -89,19 +86,19 @@ impl PlanTotals {
         &mut self,
         plan: &EditPlan<'_>,
         sent: &IndexVec<EntryIndex, bool>,
-        turn_of: &IndexVec<EntryIndex, u32>,
+        turn_of: &IndexVec<EntryIndex, Option<usize>>,
         turns: &mut [TurnChange],
     ) -> SoundnessChecker {
         let in_place = plan.options().target == PlanTarget::KeepOrder;
         let lines = plan.lines();
         let is_start = |at: &usize| {
-            lines[*at].in_chain && is_boundary(crate::arrange::entry_of(plan.draft(), lines[*at].from()))
+            lines[*at].in_chain && is_boundary(crate::arrange::entry_of(plan.draft(), lines[*at].origin))
         };
         let start = (0..lines.len()).rev().find(is_start).unwrap_or(0);
         let mut hash = Sha256::new();
         let mut soundness = SoundnessChecker::of_session(&plan.target_id().unwrap_or_default());
         let mut length = 0;
-        let mut turn = NO_TURN;
+        let mut turn = None;
         for (at, line) in lines.iter().enumerate() {
             let mut bytes = Vec::new();
             plan.render(at, &mut bytes);
@@ -113,19 +110,19 @@ impl PlanTotals {
             hash.update(ending);
             let n_bytes = (entry.as_bytes().len() + ending.len()) as u64;
             length += n_bytes;
-            let is_sent = match line.from() {
+            let is_sent = match line.origin {
                 ResultOrigin::Source(idx) if in_place => sent[idx],
                 _ => line.in_chain && at >= start,
             };
             let worth = if is_sent { tokens(&entry) } else { 0 };
             self.tokens_after += worth;
-            match line.from() {
+            match line.origin {
                 ResultOrigin::Source(idx) => turn = turn_of[idx],
                 // An added line counts for the turn that it follows, if it is part of the tree.
                 ResultOrigin::Added(_) if !is_tree(&entry) => continue,
                 ResultOrigin::Added(_) => {}
             }
-            if let Some(turn) = turns.get_mut(turn as usize) {
+            if let Some(turn) = turn.map(|turn: usize| &mut turns[turn]) {
                 turn.lines.1 += 1;
                 turn.bytes.1 += n_bytes;
                 turn.tokens.1 += worth;
@@ -138,7 +135,7 @@ impl PlanTotals {
     /// Compares a line of the result with its source, and adds refusals.
     fn check_line(&mut self, plan: &EditPlan<'_>, at: usize, entry: &Entry) {
         let Some(idx) = plan.source_of(at) else { return };
-        let line_edit = &plan.draft().line_edits[idx];
+        let line_edit = plan.draft().line_edit(idx);
         let mut refuse = |rule: SoundnessRule, what: &str| {
             self.refusals.push(format!("line {}: {what} (rule {})", at + 1, rule as u8));
         };
@@ -197,7 +194,7 @@ impl PlanTotals {
         breaches.extend(after.changed_replies(before));
         self.refusals.extend(breaches.iter().map(ToString::to_string));
         let speaks = |line: &crate::arrange::ResultLine| {
-            let entry = crate::arrange::entry_of(plan.draft(), line.from());
+            let entry = crate::arrange::entry_of(plan.draft(), line.origin);
             line.in_chain && matches!(entry.kind(), Kind::User | Kind::Assistant)
         };
         let straight = plan.options().target != PlanTarget::KeepOrder;

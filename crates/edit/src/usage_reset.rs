@@ -24,7 +24,7 @@ pub(crate) fn reset_counts(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
         |idx: EntryIndex| matches!(draft.session.entries()[idx].kind(), Kind::User | Kind::Assistant);
     let mut fewer = 0;
     let mut loses = |idx: EntryIndex| {
-        let line_edit = &draft.line_edits[idx];
+        let line_edit = draft.line_edit(idx);
         if !draft.is_removed(idx)
             && line_edit.removed_blocks.is_empty()
             && !matches!(line_edit.content, LineContent::Unchanged)
@@ -44,7 +44,7 @@ pub(crate) fn reset_counts(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
         let entry = &draft.session.entries()[idx];
         if draft.is_removed(idx)
             || entry.kind() != Kind::Assistant
-            || matches!(draft.line_edits[idx].content, LineContent::Replaced(_))
+            || matches!(draft.line_edit(idx).content, LineContent::Replaced(_))
         {
             continue;
         }
@@ -56,7 +56,7 @@ pub(crate) fn reset_counts(draft: &mut EditDraft<'_>, chain: &[EntryIndex]) {
         nonzero_numbers(usage, &mut numbers);
         let splices: Vec<Splice> =
             numbers.into_iter().map(|number| Splice::replace(entry.text(), number.raw(), "0")).collect();
-        draft.line_edits[idx].stale_usage = true;
+        draft.line_edit_mut(idx).stale_usage = true;
         for splice in splices {
             draft.splice(idx, splice, RESET_REASON);
         }

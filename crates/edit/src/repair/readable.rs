@@ -44,7 +44,7 @@ impl RepairLine {
 pub(super) fn readable(source: Session, seed: &PlanSeed) -> (Session, Repair) {
     let id = source.id().unwrap_or_default().into_owned();
     let mut entries = source.into_entries().into_iter();
-    let mut fixer = LineFixer::new(ReadableBuilder::new(&id, entries.len(), Repair::default()), seed);
+    let mut fixer = LineFixer::new(ReadableBuilder::new(&id, Repair::default()), seed);
     while let Some(entry) = entries.next() {
         let mut parts = split_objects(entry).into_iter();
         while let Some(line) = parts.next() {
@@ -57,99 +57,47 @@ pub(super) fn readable(source: Session, seed: &PlanSeed) -> (Session, Repair) {
             fixer.push(line, later_time);
         }
     }
-    let (session, repair) = fixer.built.finish();
+    let ReadableBuilder { session, repair } = fixer.built;
     let links = parent_fixes(&session);
     if links.is_empty() {
         return (session, repair);
     }
-    let mut built = ReadableBuilder::new(&id, session.entries().len(), repair);
+    let mut built = ReadableBuilder::new(&id, repair);
     let mut links = links.into_iter().peekable();
     for (position, entry) in session.into_entries().into_iter().enumerate() {
         let mut line = RepairLine::unchanged(entry);
         if let Some((_, parent, why)) = links.next_if(|(idx, _, _)| idx.position() == position) {
-            let uuid = parent.and_then(|parent| built.entry(parent.position()).uuid());
+            let uuid = parent.and_then(|parent| built.session.entries()[parent].uuid());
             let value = uuid.map_or("null".to_owned(), |uuid| quote(&uuid));
             line.set(key::PARENT_UUID, &value, why);
         }
         built.push(line);
     }
-    built.finish()
+    (built.session, built.repair)
 }
 
 /// Builds a session from readable lines.
-///
-/// Rewritten lines were parsed one by one. Before they become part of the session, several of them are copied
-/// into one text, since all lines of a log may have to be rewritten.
 struct ReadableBuilder {
     session: Session,
     repair: Repair,
-    /// The lines that are not part of the session yet.
-    pending: Vec<RepairLine>,
-    /// The first of them with each uuid, by position in `pending`.
-    pending_by_uuid: HashMap<String, usize>,
 }
 
 impl ReadableBuilder {
-    const MAX_PENDING: usize = 512;
-    /// Longer lines are not copied.
-    const MAX_SHARED_LENGTH: usize = 4096;
-
-    fn new(id: &str, n_lines: usize, repair: Repair) -> Self {
-        let mut session = Session::with_id(id);
-        session.reserve_exact(n_lines);
-        Self { session, repair, pending: Vec::new(), pending_by_uuid: HashMap::default() }
-    }
-
-    /// Returns the line at a position.
-    fn entry(&self, position: usize) -> &Entry {
-        let n_built = self.session.entries().len();
-        match position.checked_sub(n_built) {
-            Some(pending) => &self.pending[pending].entry,
-            None => &self.session.entries()[EntryIndex::from_position(position)],
-        }
+    fn new(id: &str, repair: Repair) -> Self {
+        Self { session: Session::with_id(id), repair }
     }
 
     /// Returns the first line of the tree with a uuid.
     fn find(&self, uuid: &str) -> Option<&Entry> {
-        let pending = || self.pending_by_uuid.get(uuid).map(|&at| &self.pending[at].entry);
-        self.session.find(uuid).map(|idx| &self.session.entries()[idx]).or_else(pending)
+        self.session.find(uuid).map(|idx| &self.session.entries()[idx])
     }
 
     fn push(&mut self, line: RepairLine) {
-        if let Some(uuid) = line.entry.uuid().filter(|_| is_tree(&line.entry)) {
-            self.pending_by_uuid.entry(uuid.into_owned()).or_insert(self.pending.len());
+        let entry_idx = self.session.entries().end();
+        for why in line.reasons {
+            self.repair.reasons.entry(entry_idx).or_default().add(why, false);
         }
-        self.pending.push(line);
-        if self.pending.len() == Self::MAX_PENDING {
-            self.flush();
-        }
-    }
-
-    fn remove(&mut self, line_no: u64, why: String) {
-        let why = self.repair.reasons.intern(why);
-        self.repair.removed.push((line_no, why));
-    }
-
-    fn flush(&mut self) {
-        let rewritten = self
-            .pending
-            .iter_mut()
-            .filter(|line| !line.reasons.is_empty() && line.entry.text().len() <= Self::MAX_SHARED_LENGTH);
-        Entry::share_text(rewritten.map(|line| &mut line.entry));
-        self.pending_by_uuid.clear();
-        for line in self.pending.drain(..) {
-            let entry_idx = self.session.entries().end();
-            for why in line.reasons {
-                let why = self.repair.reasons.intern(why);
-                self.repair.line_reasons.add(entry_idx, why);
-            }
-            self.session.push(line.entry, line.findings);
-        }
-    }
-
-    fn finish(mut self) -> (Session, Repair) {
-        self.flush();
-        (self.session, self.repair)
+        self.session.push(line.entry, line.findings);
     }
 }
 
@@ -287,7 +235,7 @@ impl<'r> LineFixer<'r> {
             return false;
         }
         let why = format!("duplicate of line {}", other.at().line_no);
-        self.built.remove(entry.at().line_no, why);
+        self.built.repair.removed.push((entry.at().line_no, why));
         true
     }
 

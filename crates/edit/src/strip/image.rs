@@ -2,7 +2,6 @@
 
 use threadline_entry::{Entry, Json, JsonKind, Kind, key};
 
-use super::MAX_DEPTH;
 use crate::draft::EditDraft;
 use crate::splice::Splice;
 
@@ -20,7 +19,7 @@ pub(super) fn strip(draft: &mut EditDraft<'_>) {
         }
         let mut splices = Vec::new();
         for (_, value) in entry.members() {
-            find(entry, value, 0, &mut splices);
+            find(entry, value, &mut splices);
         }
         for splice in splices {
             draft.splice(idx, splice, "image removed");
@@ -36,12 +35,9 @@ fn may_contain_image(entry: &Entry) -> bool {
         .any(|name| memchr::memmem::find(text, name).is_some())
 }
 
-fn find(entry: &Entry, json: Json<'_>, depth: usize, out: &mut Vec<Splice>) {
-    if depth > MAX_DEPTH {
-        return;
-    }
+fn find(entry: &Entry, json: Json<'_>, out: &mut Vec<Splice>) {
     match json.kind() {
-        JsonKind::Array => json.items().for_each(|item| find(entry, item, depth + 1, out)),
+        JsonKind::Array => json.items().for_each(|item| find(entry, item, out)),
         JsonKind::Object => {
             let is = |kind: &str| json.get(key::TYPE).is_some_and(|json| json.is_str(kind));
             if (is("image") || is("document")) && json.get(key::SOURCE).is_some_and(Json::is_object) {
@@ -53,7 +49,7 @@ fn find(entry: &Entry, json: Json<'_>, depth: usize, out: &mut Vec<Splice>) {
                 if key.is("base64") && value.quoted().is_some_and(|data| data.len() > SHORT_BASE64) {
                     out.push(Splice::replace(entry.text(), value.raw(), "\"\""));
                 } else {
-                    find(entry, value, depth + 1, out);
+                    find(entry, value, out);
                 }
             }
         }

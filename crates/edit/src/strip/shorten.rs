@@ -6,7 +6,6 @@ use threadline_entry::lens::Lens;
 use threadline_entry::{Entry, Json, JsonKind, key};
 use threadline_session::{EntryIndex, ToolCall};
 
-use super::MAX_DEPTH;
 use crate::draft::EditDraft;
 use crate::splice::{Splice, quote};
 
@@ -51,23 +50,20 @@ pub(super) fn calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str
 fn shorten(draft: &mut EditDraft<'_>, idx: EntryIndex, json: Json<'_>, origin: &str, why: String) {
     let entry = &draft.session.entries()[idx];
     let mut splices = Vec::new();
-    find(entry, json, 0, origin, &mut splices);
+    find(entry, json, origin, &mut splices);
     for splice in splices {
         draft.splice(idx, splice, why.clone());
     }
 }
 
 /// Finds the long strings in a value. Binary data, such as images, is skipped.
-fn find(entry: &Entry, json: Json<'_>, depth: usize, origin: &str, out: &mut Vec<Splice>) {
-    if depth > MAX_DEPTH {
-        return;
-    }
+fn find(entry: &Entry, json: Json<'_>, origin: &str, out: &mut Vec<Splice>) {
     match json.kind() {
-        JsonKind::Array => json.items().for_each(|item| find(entry, item, depth + 1, origin, out)),
+        JsonKind::Array => json.items().for_each(|item| find(entry, item, origin, out)),
         JsonKind::Object => {
             for (key, value) in json.members() {
                 if !(key.is("data") || key.is("base64") || key.is("signature")) {
-                    find(entry, value, depth + 1, origin, out);
+                    find(entry, value, origin, out);
                 }
             }
         }
