@@ -1,8 +1,9 @@
 //! A session in progress.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use threadline_api::{
     Client, Message, MessagesRequest, RawObject, Thinking, Usage, full_model_name, model_info,
@@ -342,7 +343,7 @@ impl Agent {
         agent.permit_own_files();
         let servers = std::mem::take(&mut agent.config.mcp);
         agent.add_servers(servers);
-        if agent.config.is_persistent && lock(&agent.writer).format().has_todo_file {
+        if agent.config.is_persistent && agent.writer.lock().format().has_todo_file {
             agent.create_todo_file(&session_id);
         }
         Ok(agent)
@@ -372,7 +373,7 @@ impl Agent {
         self.end_hooks(CLEAR, events);
         let session_id = self.clock.new_uuid();
         {
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer.lock();
             if !title.is_empty() {
                 writer.custom_title(title)?;
             }
@@ -403,12 +404,12 @@ impl Agent {
 
     /// The id of the session.
     pub fn session_id(&self) -> String {
-        lock(&self.writer).session_id().to_owned()
+        self.writer.lock().session_id().to_owned()
     }
 
     /// The log of the session.
     pub fn log(&self) -> PathBuf {
-        lock(&self.writer).path().to_owned()
+        self.writer.lock().path().to_owned()
     }
 
     /// The settings.
@@ -449,7 +450,7 @@ impl Agent {
     }
 
     fn write_end_marks(&self) -> Result<(), WriteError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         if self.last_prompt.is_some() || self.is_prompt_blocked {
             writer.last_prompt(self.last_prompt.as_deref())?;
         }
@@ -470,11 +471,6 @@ impl Agent {
     pub(crate) fn task_list_dir(&self) -> &Path {
         &self.task_list_dir
     }
-}
-
-/// Locks a mutex. A thread that panicked while it had the lock does not make the session unusable.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 pub(crate) fn tool_json(tool: &threadline_tools::ToolDefinition) -> RawObject {

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use parking_lot::Mutex;
 use threadline_cancel::CancelToken;
 
-use crate::agent::lock;
 use crate::cost::ModelUsageTotals;
 use crate::sub_agent::{SubAgentReport, SubAgentSource, SubAgentUsage};
 
@@ -103,7 +103,7 @@ impl BackgroundAgents {
             let finished = run(&cancel, &|report| drop(sender.send(BackgroundMessage::Report(report))));
             drop(sender.send(BackgroundMessage::Finished(Box::new(finished))));
         });
-        lock(&self.threads).push(thread);
+        self.threads.lock().push(thread);
     }
 
     pub(crate) fn has_running(&self) -> bool {
@@ -112,30 +112,30 @@ impl BackgroundAgents {
 
     /// Returns the next message, if there is one already.
     pub(crate) fn try_next(&self) -> Option<BackgroundMessage> {
-        lock(&self.receiver).try_recv().ok()
+        self.receiver.lock().try_recv().ok()
     }
 
     /// Waits for the next message, or until the session is interrupted.
     pub(crate) fn next(&self, cancel: &CancelToken) -> Option<BackgroundMessage> {
         let sender = self.sender.clone();
         let _guard = cancel.on_cancel(move || drop(sender.send(BackgroundMessage::Woken)));
-        lock(&self.receiver).recv().ok()
+        self.receiver.lock().recv().ok()
     }
 
     /// Keeps a finished sub-agent until its end is reported to the model.
     pub(crate) fn add_finished(&self, agent: FinishedAgent) {
         self.running.fetch_sub(1, Ordering::SeqCst);
-        lock(&self.finished).push_back(agent);
+        self.finished.lock().push_back(agent);
     }
 
     pub(crate) fn take_finished(&self) -> Option<FinishedAgent> {
-        lock(&self.finished).pop_front()
+        self.finished.lock().pop_front()
     }
 
     /// Ends all sub-agents and waits for their threads.
     pub(crate) fn end_all(&self) {
         self.cancel.cancel();
-        for thread in std::mem::take(&mut *lock(&self.threads)) {
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             // A thread that panicked has printed why.
             let _ = thread.join();
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use threadline_api::{ApiError, Message, RawObject, Role, model_info};
 use threadline_cancel::CancelToken;
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::error_text::filler;
 use crate::event::{AgentEvent, CompactionEvent};
 use crate::hook::{HookEvent, HookOutcome};
@@ -191,7 +191,7 @@ impl Agent {
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
         let before = self.last_usage.context();
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         writer.plan_name(&*self.clock);
         let text = filler::compact_summary(summary, &writer.path().to_string_lossy());
         let preserved = self.conversation.messages.pop().filter(|last| last.role == Role::Assistant);
@@ -266,7 +266,7 @@ impl Agent {
         let output = "<local-command-stdout>Compacted </local-command-stdout>";
         let fields = UserLineFields { prompt_id: Some(prompt_id), ..UserLineFields::default() };
         let caveat = UserLineFields { is_meta: true, ..fields };
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         writer.user(&raw(&filler::COMMAND_CAVEAT), caveat, &*self.clock)?;
         writer.user(&raw(&command), fields, &*self.clock)?;
         let written = writer.user(&raw(&output), fields, &*self.clock)?;

@@ -121,8 +121,7 @@ fn store(folder: &Path, path: &Path, version: u64) -> io::Result<Option<String>>
 /// Returns the name of a backup: the beginning of the hash of the path, and the version.
 fn backup_name(path: &Path, version: u64) -> String {
     let digest = Sha256::digest(path.to_string_lossy().as_bytes());
-    let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("{hex}@v{version}")
+    format!("{}@v{version}", const_hex::encode(&digest[..8]))
 }
 
 /// Whether a file still equals its newest backup.

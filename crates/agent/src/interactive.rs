@@ -10,7 +10,7 @@ use threadline_api::{Message, RawObject, Role};
 use threadline_cancel::CancelToken;
 use threadline_tools::{BackgroundSwitch, ResultContent, ToolOutput, validate};
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::event::AgentEvent;
 use crate::hook::HookDecision;
 use crate::json::raw;
@@ -66,7 +66,7 @@ impl Agent {
 
     /// Gives the session a title.
     pub fn rename(&mut self, title: &str) -> Result<(), WriteError> {
-        lock(&self.writer).title(title)
+        self.writer.lock().title(title)
     }
 
     /// Uses other memory files from the next request on.
@@ -105,7 +105,7 @@ impl Agent {
         let (out, err) = if output.is_error { ("", text.as_str()) } else { (text.as_str(), "") };
         let input = format!("<bash-input>{command}</bash-input>");
         let printed = format!("<bash-stdout>{out}</bash-stdout><bash-stderr>{err}</bash-stderr>");
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         writer.user(&raw(&input), UserLineFields::default(), &*self.clock)?;
         writer.user(&raw(&printed), UserLineFields::default(), &*self.clock)?;
         drop(writer);
@@ -164,7 +164,7 @@ impl Agent {
             return Ok(());
         }
         let mode = self.config.permissions.mode().name();
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         if self.written_mode.is_none() && !self.is_resumed {
             writer.mode("normal")?;
         }
@@ -181,6 +181,6 @@ impl Agent {
             return Ok(());
         }
         let count = self.conversation.messages.len() as u64;
-        lock(&self.writer).turn_duration(duration, count, &*self.clock)
+        self.writer.lock().turn_duration(duration, count, &*self.clock)
     }
 }

@@ -7,7 +7,7 @@ use threadline_cancel::CancelToken;
 use threadline_mcp::{McpPromptInfo, McpServers};
 use threadline_tools::{FileObserver, Tool};
 
-use crate::agent::{Agent, lock, tool_json};
+use crate::agent::{Agent, tool_json};
 use crate::custom_command::CustomCommand;
 use crate::json::raw;
 use crate::session_writer::{UserLineFields, WriteError};
@@ -85,7 +85,7 @@ impl Agent {
             is_meta: true,
             ..UserLineFields::default()
         };
-        lock(&self.writer).user(&raw(&[&block]), fields, &*self.clock)?;
+        self.writer.lock().user(&raw(&[&block]), fields, &*self.clock)?;
         self.conversation.push(Role::User, vec![block]);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use threadline_api::{Message, Role};
 use threadline_permission::PermissionMode;
 
-use crate::agent::{Agent, lock, request};
+use crate::agent::{Agent, request};
 use crate::error_text::filler;
 use crate::json::raw;
 use crate::session_writer::{UserLineFields, WriteError};
@@ -90,7 +90,7 @@ impl Agent {
             let command = command_line("model", &change.requested);
             let output = change.output();
             let fields = UserLineFields { prompt_id: Some(prompt_id), ..UserLineFields::default() };
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer.lock();
             let caveat = UserLineFields { is_meta: true, ..fields };
             writer.user(&raw(&filler::COMMAND_CAVEAT), caveat, &*self.clock)?;
             writer.user(&raw(&command), fields, &*self.clock)?;

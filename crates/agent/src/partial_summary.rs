@@ -6,7 +6,7 @@ use threadline_cancel::CancelToken;
 use threadline_entry::write::SummarizedPart;
 use threadline_session::EntryIndex;
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::compaction::{BYTES_PER_TOKEN, CompactError, CompactTrigger, report_end};
 use crate::conversation::Conversation;
 use crate::error_text::filler;
@@ -86,7 +86,7 @@ impl Agent {
         let (before, text) = ResumedSession::read_before(&self.log(), self.config.profile.version, prompt)?;
         let lines = self.split_lines(prompt)?;
         let failed = |reason: &str| Err(SummarizeError::Failed(reason.to_owned()));
-        if !lock(&self.writer).format().has_partial_summaries {
+        if !self.writer.lock().format().has_partial_summaries {
             return failed("Sessions of this version have no summaries of a part.");
         }
         if part == SummaryPart::UpTo && before.messages.is_empty() {
@@ -118,7 +118,7 @@ impl Agent {
         let tokens = self.last_usage.context();
         let prompt_id = self.clock.new_uuid();
         {
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer.lock();
             writer.plan_name(&*self.clock);
             let text = filler::compact_summary(&summary, &writer.path().to_string_lossy());
             let after = (text.len() / BYTES_PER_TOKEN) as u64;

@@ -1,9 +1,10 @@
 //! Permissions of a session: the decision about each call, and the question to a person or a program.
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
@@ -14,7 +15,7 @@ use threadline_permission::{
 };
 use threadline_tools::{AskUserQuestion, Permit, Tool, ToolInput, ToolOutput, absolute_path, validate};
 
-use crate::agent::{Agent, lock, tool_json};
+use crate::agent::{Agent, tool_json};
 use crate::hook::{HookAnswer, HookDecision, HookEvent};
 use crate::plan_mode::PlanTool;
 use crate::session_hooks::CallVerdict;
@@ -76,7 +77,7 @@ impl SharedPermissions {
 
     /// Sets the mode for the rest of the session.
     pub fn set_mode(&self, mode: PermissionMode) {
-        let mut state = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.write();
         let previous = std::mem::replace(&mut state.permissions.mode, mode);
         if previous != PermissionMode::Plan {
             state.mode_before_plan = previous;
@@ -85,7 +86,7 @@ impl SharedPermissions {
 
     /// Returns to the mode before plan mode. Returns that mode, unless plan mode was off already.
     pub(crate) fn leave_plan_mode(&self) -> Option<PermissionMode> {
-        let mut state = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.write();
         let is_planning = state.permissions.mode == PermissionMode::Plan;
         is_planning.then(|| {
             state.permissions.mode = state.mode_before_plan;
@@ -117,12 +118,12 @@ impl SharedPermissions {
 
     /// Reads the permissions.
     pub fn read<T>(&self, read: impl FnOnce(&Permissions) -> T) -> T {
-        read(&self.shared.read().unwrap_or_else(PoisonError::into_inner).permissions)
+        read(&self.shared.read().permissions)
     }
 
     /// Changes the permissions for the rest of the session.
     pub fn update(&self, change: impl FnOnce(&mut Permissions)) {
-        change(&mut self.shared.write().unwrap_or_else(PoisonError::into_inner).permissions);
+        change(&mut self.shared.write().permissions);
     }
 }
 
@@ -336,7 +337,7 @@ impl Agent {
             tool_use_id: &call.id,
             event: HookEvent::PermissionRequest.name(),
         };
-        let _ = lock(&self.writer).attachment_below(Some(&call.line), attachment, &*self.clock);
+        let _ = self.writer.lock().attachment_below(Some(&call.line), attachment, &*self.clock);
     }
 
     fn decide(&self, name: &str, tool: &dyn Tool, input: &ToolInput) -> Decision {

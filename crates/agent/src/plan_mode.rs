@@ -9,7 +9,7 @@ use threadline_entry::write::Attachment;
 use threadline_permission::PermissionMode;
 use threadline_tools::{InputSchema, Permit, Tool, ToolContext, ToolInput, ToolOutput};
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::json::raw;
 use crate::session_writer::WriteError;
 use crate::tool_calls::CallOutcome;
@@ -132,7 +132,7 @@ impl Agent {
         } else {
             (Attachment::PlanModeExit { plan_file, exists }, EXIT_REMINDER.to_owned())
         };
-        lock(&self.writer).attachment(attachment, &*self.clock)?;
+        self.writer.lock().attachment(attachment, &*self.clock)?;
         let text = format!("<system-reminder>\n{text}\n</system-reminder>");
         self.conversation.push(Role::User, vec![Message::text_block(&text)]);
         Ok(())
@@ -140,7 +140,7 @@ impl Agent {
 
     /// Returns the file for the plan of the session, which the model may write from then on.
     fn plan_file(&self) -> PathBuf {
-        let name = lock(&self.main_writer).plan_name(&*self.clock);
+        let name = self.main_writer.lock().plan_name(&*self.clock);
         let file = self.config.paths.claude_home.join("plans").join(format!("{name}.md"));
         self.config.permissions.update(|permissions| permissions.workspace.plan_file = Some(file.clone()));
         file

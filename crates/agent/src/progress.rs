@@ -6,7 +6,7 @@ use threadline_api::RawObject;
 use threadline_entry::Json;
 use threadline_entry::write::ProgressData;
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::hook::{HookCall, HookEvent};
 use crate::session_writer::WriteError;
 use crate::sub_agent::{SubAgentEvent, SubAgentSource};
@@ -58,7 +58,7 @@ impl CommandProgress {
 impl Agent {
     /// Whether the log contains reports: at a screen, in formats that have them.
     fn writes_progress(&self) -> bool {
-        self.config.is_interactive && self.role.is_none() && lock(&self.writer).format().has_progress
+        self.config.is_interactive && self.role.is_none() && self.writer.lock().format().has_progress
     }
 
     /// Writes the output of a running command, at most once per second.
@@ -78,7 +78,7 @@ impl Agent {
             total_lines: progress.lines,
         };
         let id = format!("bash-progress-{}", progress.reports);
-        lock(&self.writer).progress(call, &id, data, &*self.clock)?;
+        self.writer.lock().progress(call, &id, data, &*self.clock)?;
         progress.reports += 1;
         progress.reported = Instant::now();
         Ok(())
@@ -109,7 +109,7 @@ impl Agent {
             agent_id: &source.agent_id,
         };
         let id = format!("agent_{}", message.get_str("id").unwrap_or_else(|| uuid.clone()));
-        lock(&self.writer).progress(&source.tool_use_id, &id, data, &*self.clock)
+        self.writer.lock().progress(&source.tool_use_id, &id, data, &*self.clock)
     }
 
     /// Writes that the hooks of a call or of the end of a turn start. Their results are in the log in any
@@ -128,7 +128,7 @@ impl Agent {
             self.config.hooks.commands(call.event, call.object).iter().filter(|hook| !hook.is_callback)
         {
             let data = ProgressData::Hook { event, name: &name, command: &hook.command };
-            let _ = lock(&self.writer).progress(&id, &id, data, &*self.clock);
+            let _ = self.writer.lock().progress(&id, &id, data, &*self.clock);
         }
     }
 }

@@ -3,7 +3,7 @@
 use threadline_entry::{Entry, Kind, Millis};
 use threadline_session::{ClientVersion, EntryIndex};
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::conversation::Conversation;
 use crate::log_outline::LogOutline;
 use crate::resume::{ResumeError, ResumedSession};
@@ -47,7 +47,7 @@ impl Agent {
         let version = self.client_version()?;
         let unreadable = |error| ResumeError::Read { path: log.clone(), error };
         let outline = LogOutline::read(&log, &self.session_id(), version).map_err(unreadable)?;
-        let tip = lock(&self.writer).tip().and_then(|tip| outline.session.find(tip));
+        let tip = self.writer.lock().tip().and_then(|tip| outline.session.find(tip));
         let path = tip.and_then(|tip| outline.session.resume_path_to(tip, version)).unwrap_or_default();
         Ok((outline, path))
     }
@@ -68,7 +68,7 @@ impl Agent {
     /// Continues the conversation from another state of the session.
     pub(crate) fn continue_from(&mut self, session: ResumedSession) {
         self.conversation = Conversation::new(session.messages).with_thinking_models(session.thinking_models);
-        lock(&self.writer).set_tip(session.tip);
+        self.writer.lock().set_tip(session.tip);
         self.filler = session.filler;
         self.open_calls = session.open_calls;
         self.reply_lines = session.reply_lines;

@@ -1,13 +1,14 @@
 //! SendMessage: the model continues a sub-agent that it started before.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use threadline_api::{Message, Role};
 use threadline_tools::{InputSchema, Kind, Parameter, Permit, Tool, ToolContext, ToolInput, ToolOutput};
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::json::raw;
 use crate::session_writer::{UserLineFields, WriteError};
 use crate::sub_agent::SubAgentEvent;
@@ -91,14 +92,14 @@ enum Delivery {
 impl Mailboxes {
     /// Adds a sub-agent that begins to work.
     pub(crate) fn start(&self, id: &str) {
-        let mut boxes = lock(&self.boxes);
+        let mut boxes = self.boxes.lock();
         boxes.retain(|(other, _)| other != id);
         boxes.push_back((id.to_owned(), Mailbox::Running(Vec::new())));
     }
 
     /// Takes the messages of a sub-agent that works.
     fn take(&self, id: &str) -> Vec<String> {
-        let mut boxes = lock(&self.boxes);
+        let mut boxes = self.boxes.lock();
         match boxes.iter_mut().find(|(other, _)| other == id) {
             Some((_, Mailbox::Running(messages))) => std::mem::take(messages),
             _ => Vec::new(),
@@ -109,7 +110,7 @@ impl Mailboxes {
     pub(crate) fn finish(&self, id: &str, agent: Agent) -> Option<(Agent, Vec<String>)> {
         // Its commands end with it.
         agent.background.kill_all(agent.limits.kill_grace);
-        let mut boxes = lock(&self.boxes);
+        let mut boxes = self.boxes.lock();
         if let Some((_, Mailbox::Running(messages))) = boxes.iter_mut().find(|(other, _)| other == id)
             && !messages.is_empty()
         {
@@ -127,7 +128,7 @@ impl Mailboxes {
     }
 
     fn deliver(&self, id: &str, message: &str) -> Delivery {
-        let mut boxes = lock(&self.boxes);
+        let mut boxes = self.boxes.lock();
         let Some(at) = boxes.iter().position(|(other, _)| other == id) else { return Delivery::Unknown };
         if let (_, Mailbox::Running(messages)) = &mut boxes[at] {
             messages.push(message.to_owned());
@@ -202,7 +203,7 @@ impl Agent {
                 origin: Some(COORDINATOR),
                 ..UserLineFields::default()
             };
-            lock(&self.writer).user(&raw(&message), fields, &*self.clock)?;
+            self.writer.lock().user(&raw(&message), fields, &*self.clock)?;
             self.conversation.push(Role::User, vec![Message::text_block(&message)]);
         }
         Ok(())

@@ -8,7 +8,7 @@ use threadline_cancel::CancelToken;
 use threadline_entry::Json;
 use threadline_entry::write::{Attachment, HookProcess, HookSource};
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::config::SessionStart;
 use crate::event::AgentEvent;
 use crate::hook::{
@@ -60,7 +60,7 @@ impl Agent {
     /// Starts the description of an event, with the values that all events have.
     pub(crate) fn hook_call<'a>(&'a self, event: HookEvent, object: &'a str) -> HookCall<'a> {
         let mut input = RawObject::new().with("session_id", self.session_id());
-        let log = lock(&self.main_writer).path().to_owned();
+        let log = self.main_writer.lock().path().to_owned();
         input.set("transcript_path", log.to_string_lossy());
         input.set("cwd", self.shell.cwd().to_string_lossy());
         let is_before_prompts = event == HookEvent::SessionStart && object != CLEAR;
@@ -193,7 +193,7 @@ impl Agent {
                 self.write_hook(run, &id, None)?;
             } else if let Some(message) = &run.output.system_message {
                 let attachment = Attachment::HookSystemMessage { source, content: message };
-                lock(&self.writer).attachment(attachment, &*self.clock)?;
+                self.writer.lock().attachment(attachment, &*self.clock)?;
             }
             self.add_hook_text(run);
             if let Some(context) = &run.output.additional_context {
@@ -257,7 +257,7 @@ impl Agent {
                 if let Some(message) = &run.output.stop {
                     verdict = StopVerdict::Stopped;
                     let attachment = Attachment::HookStoppedContinuation { source, message };
-                    lock(&self.writer).attachment(attachment, &*self.clock)?;
+                    self.writer.lock().attachment(attachment, &*self.clock)?;
                 }
                 self.write_hook(run, &id, None)?;
                 continue;
@@ -269,7 +269,7 @@ impl Agent {
             if run.outcome == HookOutcome::Success && self.role.is_none() {
                 let attachment =
                     Attachment::HookBlockingError { source, reason: &reason, command: &run.command };
-                lock(&self.writer).attachment(attachment, &*self.clock)?;
+                self.writer.lock().attachment(attachment, &*self.clock)?;
                 self.add_hook_reminder(&run.name, &reason);
             }
         }
@@ -295,7 +295,7 @@ impl Agent {
             is_meta: true,
             ..UserLineFields::default()
         };
-        let written = lock(&self.writer).user(&content, fields, &*self.clock)?;
+        let written = self.writer.lock().user(&content, fields, &*self.clock)?;
         let block = Message::text_block(text);
         let message = RawObject::new().with("role", "user").with("content", [&block]);
         if self.role.is_none() {
@@ -427,7 +427,7 @@ impl Agent {
                 continue;
             }
             if let Some(attachment) = special {
-                parent = lock(&self.writer).attachment_below(Some(&parent), attachment, &*self.clock)?;
+                parent = self.writer.lock().attachment_below(Some(&parent), attachment, &*self.clock)?;
                 continue;
             }
             if let Some(last) = self.write_hook(run, tool_use_id, Some(&parent))? {
@@ -475,7 +475,7 @@ impl Agent {
             },
             HookOutcome::Blocked => return Ok(None),
         };
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let mut last = writer.attachment_below(parent, attachment, &*self.clock)?;
         if let Some(message) = &run.output.system_message {
             let attachment = Attachment::HookSystemMessage { source, content: message };
@@ -493,7 +493,7 @@ impl Agent {
         let json = serde_json::to_string(contexts).unwrap_or_else(|_| "[]".to_owned());
         let content = Json::parse(&json).unwrap_or(Json::NULL);
         let attachment = Attachment::HookAdditionalContext { source, content };
-        lock(&self.writer).attachment_below(parent, attachment, &*self.clock)
+        self.writer.lock().attachment_below(parent, attachment, &*self.clock)
     }
 
     /// Adds the output of a hook to the conversation, if it is a text.

@@ -10,7 +10,7 @@ use threadline_entry::write::Attachment;
 use threadline_permission::{RuleEffect, RuleSource};
 use threadline_tools::validate;
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::custom_command::CustomCommand;
 use crate::error_text::filler;
 use crate::event::AgentEvent;
@@ -193,7 +193,7 @@ impl Agent {
         }
         let paths = &self.config.paths;
         let source = RuleSource { base: &paths.cwd, cwd: &paths.cwd, home: paths.user_home.as_deref() };
-        lock(&self.writer).set_attribution_skill(Some(command.name.clone()));
+        self.writer.lock().set_attribution_skill(Some(command.name.clone()));
         if command.allowed_tools.is_empty() {
             return scope;
         }
@@ -213,7 +213,7 @@ impl Agent {
         }
         // Rules that a person or a program has added during the turn stay.
         self.config.permissions.update(|permissions| permissions.rules.remove_temporary());
-        lock(&self.writer).set_attribution_skill(None);
+        self.writer.lock().set_attribution_skill(None);
     }
 
     /// Writes the text of a command below its prompt line, and adds it to the conversation.
@@ -230,7 +230,7 @@ impl Agent {
         }
         let fields =
             UserLineFields { prompt_id: Some(prompt_id), is_meta: true, ..UserLineFields::default() };
-        lock(&self.writer).user(&raw(&blocks), fields, &*self.clock)?;
+        self.writer.lock().user(&raw(&blocks), fields, &*self.clock)?;
         self.conversation.push(Role::User, blocks);
         // Only the file and the arguments can mention files, and not the output of commands.
         self.attach_mentioned_files(&command.text, cancel)
@@ -289,7 +289,7 @@ impl Agent {
             content: Json::parse(record.get()).unwrap_or(Json::NULL),
             display_path: &shown,
         };
-        lock(&self.writer).attachment(attachment, &*self.clock)?;
+        self.writer.lock().attachment(attachment, &*self.clock)?;
         let note = format!(
             "<system-reminder>\nThe content of the file {name}:\n{}\n</system-reminder>",
             output.text()
@@ -337,7 +337,7 @@ impl Agent {
     ) -> Result<(), WriteError> {
         let fields = UserLineFields { prompt_id: Some(prompt_id), ..UserLineFields::default() };
         let command = command_line(command.name(), arguments);
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let caveat = UserLineFields { is_meta: true, ..fields };
         writer.user(&raw(&filler::COMMAND_CAVEAT), caveat, &*self.clock)?;
         writer.user(&raw(&command), fields, &*self.clock)?;
@@ -354,7 +354,7 @@ impl Agent {
         reason: &str,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
-        lock(&self.writer).local_command(prompt, &*self.clock)?;
+        self.writer.lock().local_command(prompt, &*self.clock)?;
         self.conversation.push(Role::User, vec![Message::text_block(prompt)]);
         self.write_command_output(reason, events)
     }
@@ -366,7 +366,7 @@ impl Agent {
     ) -> Result<(), WriteError> {
         let text = format!("<local-command-stdout>{output}</local-command-stdout>");
         let (uuid, message) = {
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer.lock();
             let uuid = writer.local_command(&text, &*self.clock)?;
             let shown = if output.is_empty() { "(no content)" } else { output };
             (uuid, writer.synthetic_message(shown, &*self.clock))

@@ -1,9 +1,10 @@
 //! Sub-agents: loops of their own for single tasks, with a log of their own.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use threadline_api::{BlockKind, RawObject, Usage, full_model_name};
@@ -16,7 +17,7 @@ use threadline_tools::{
     ToolSelection, ToolSet,
 };
 
-use crate::agent::{Agent, lock, request, tool_json};
+use crate::agent::{Agent, request, tool_json};
 use crate::agent_definition::{AgentDefinition, DEFAULT_AGENT};
 use crate::agent_tool::AgentTool;
 use crate::background_agents::{BackgroundAgents, BackgroundMessage, FinishedAgent};
@@ -660,7 +661,7 @@ impl Agent {
 
     /// Whether the format of the session describes sub-agents in detail.
     fn has_agent_details(&self) -> bool {
-        lock(&self.writer).format().has_agent_details
+        self.writer.lock().format().has_agent_details
     }
 
     /// Returns the tools of a sub-agent: those of its definition that the session has.

@@ -1,9 +1,10 @@
 //! Runs the tool calls of a reply: checks input and permission, and writes the results to the session.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use threadline_api::{Message, RawObject, Reply, Role};
 use threadline_cancel::CancelToken;
@@ -15,7 +16,7 @@ use threadline_tools::{
     validate,
 };
 
-use crate::agent::{Agent, KnownTask, lock};
+use crate::agent::{Agent, KnownTask};
 use crate::agent_tool::AgentTool;
 use crate::clock::Clock;
 use crate::cost::ModelUsageTotals;
@@ -193,7 +194,7 @@ impl Agent {
         results: &mut CallResults,
     ) -> Result<(), WriteError> {
         for call in &group {
-            lock(&self.writer).start_call(&call.id, &call.line);
+            self.writer.lock().start_call(&call.id, &call.line);
             events(AgentEvent::ToolStart { tool_use_id: &call.id, name: &call.name });
         }
         let is_sub_agent = |call: &PendingCall| call.name == self.agent_tool();
@@ -430,7 +431,7 @@ impl Agent {
         for file in self.files.take_changed(self.config.profile, &self.limits) {
             let filename = file.path.to_string_lossy();
             let attachment = Attachment::EditedTextFile { filename: &filename, snippet: &file.snippet };
-            lock(&self.writer).attachment(attachment, &*self.clock)?;
+            self.writer.lock().attachment(attachment, &*self.clock)?;
             let note = format!(
                 "<system-reminder>\n{filename} was changed by another program after you wrote it. Keep the change \
                  unless the user asks otherwise. The changed lines:\n{}\n</system-reminder>",
@@ -443,7 +444,7 @@ impl Agent {
 
     /// Returns the background tasks that a call has started.
     fn new_tasks(&self, call: &PendingCall) -> Vec<KnownTask> {
-        let mut known = lock(&self.known_tasks);
+        let mut known = self.known_tasks.lock();
         let input = call.input.as_ref().ok();
         let description = input.and_then(|input| input.text("description").or_else(|| input.text("command")));
         let running = self.background.running().into_iter();
@@ -463,7 +464,7 @@ impl Agent {
     fn stopped_task(&self, call: &PendingCall, output: &ToolOutput) -> Option<KnownTask> {
         let input = call.input.as_ref().ok().filter(|_| call.name == "TaskStop" && !output.is_error)?;
         let id = input.text("task_id").or_else(|| input.text("shell_id"))?;
-        lock(&self.known_tasks).iter().find(|task| task.id == id).cloned()
+        self.known_tasks.lock().iter().find(|task| task.id == id).cloned()
     }
 
     /// Writes that a hook deferred a call, which gets no result.
@@ -474,7 +475,7 @@ impl Agent {
         input: Box<RawValue>,
         results: &mut CallResults,
     ) -> Result<(), WriteError> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let parent = writer.end_call(&call.id).unwrap_or_else(|| call.line.clone());
         let attachment = Attachment::HookDeferredTool {
             // As in Claude Code, the place where the hook is set, and not its event.
@@ -508,7 +509,7 @@ impl Agent {
         }
         let mcp_tool = self.config.mcp.tool(&call.name);
         if let Some(tool) = mcp_tool.filter(|_| matches!(finished.outcome, CallOutcome::Output(_))) {
-            lock(&self.writer).set_attribution_mcp(Some((tool.server.clone(), tool.tool.clone())));
+            self.writer.lock().set_attribution_mcp(Some((tool.server.clone(), tool.tool.clone())));
         }
         let is_interrupted = matches!(finished.outcome, CallOutcome::Rejected);
         let output = match finished.outcome {
@@ -549,7 +550,7 @@ impl Agent {
             }
         };
         let block = result_block(call, &output);
-        let parent = lock(&self.writer).end_call(&call.id).unwrap_or_else(|| call.line.clone());
+        let parent = self.writer.lock().end_call(&call.id).unwrap_or_else(|| call.line.clone());
         let message = RawObject::new().with("role", "user").with("content", [&block]);
         let fields = UserLineFields {
             prompt_id: Some(prompt_id),
@@ -563,11 +564,11 @@ impl Agent {
         let content = message.get("content").unwrap_or(RawValue::NULL);
         if is_file_call(call, &output) {
             // Sub-agents work on the plan of the session.
-            let plan = lock(&self.main_writer).name_plan(&*self.clock);
-            lock(&self.writer).set_plan(plan);
+            let plan = self.main_writer.lock().name_plan(&*self.clock);
+            self.writer.lock().set_plan(plan);
         }
         let written = {
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer.lock();
             writer.set_cwd(&self.shell.cwd());
             if let Some(request) = &output.pull_request {
                 writer.pull_request(request, &*self.clock)?;
@@ -592,7 +593,7 @@ impl Agent {
             results.is_stopped = true;
             let source = HookSource { name: &run.name, tool_use_id: &call.id, event: run.event.name() };
             let attachment = Attachment::HookStoppedContinuation { source, message };
-            lock(&self.writer).attachment(attachment, &*self.clock)?;
+            self.writer.lock().attachment(attachment, &*self.clock)?;
         }
         for task in self.new_tasks(call) {
             events(AgentEvent::TaskStart {
@@ -749,6 +750,6 @@ impl FileObserver for BackupObserver<'_> {
     fn before_change(&self, path: &Path) {
         // An error does not stop the edit: the line with its result cannot be written either, which is
         // reported.
-        let _ = lock(self.backups).before_change(path, self.line, &mut lock(self.writer), self.clock);
+        let _ = self.backups.lock().before_change(path, self.line, &mut self.writer.lock(), self.clock);
     }
 }

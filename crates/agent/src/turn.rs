@@ -21,7 +21,7 @@ pub(crate) use self::prompt::prompt_text;
 use self::reply::{is_overloaded, last_text};
 use self::state::TurnState;
 use self::usage::usage_json;
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::config::SessionStart;
 use crate::event::{AgentEvent, ContextUsage, TurnEnd, TurnSummary};
 use crate::session_hooks::StopVerdict;
@@ -125,7 +125,7 @@ impl Agent {
         if let Some(scope) = state.command_scope.take() {
             self.leave_command(scope);
         }
-        lock(&self.writer).set_attribution_mcp(None);
+        self.writer.lock().set_attribution_mcp(None);
         self.api_time += state.api_duration;
         let summary = TurnSummary {
             end,
@@ -296,7 +296,7 @@ impl Agent {
             self.write_meta_blocks(results.follow_up, call, state, events)?;
         }
         if let Some((_, skill)) = results.skill {
-            lock(&self.writer).set_attribution_skill(Some(skill));
+            self.writer.lock().set_attribution_skill(Some(skill));
             state.command_scope.get_or_insert_default();
         }
         if let Some(output) = results.structured_output {
@@ -311,7 +311,7 @@ impl Agent {
         state.replies += 1;
         if let Some(limit) = self.config.max_turns.filter(|limit| state.replies > *limit) {
             let attachment = Attachment::MaxTurnsReached { max_turns: limit, turn_count: state.replies };
-            lock(&self.writer).attachment(attachment, &*self.clock)?;
+            self.writer.lock().attachment(attachment, &*self.clock)?;
             return Ok(TurnStep::End(TurnEnd::MaxTurns(limit)));
         }
         self.add_messages()?;

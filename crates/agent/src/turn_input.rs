@@ -7,7 +7,7 @@ use threadline_entry::lens::AttachmentLine;
 use threadline_entry::write::Attachment;
 use threadline_entry::{Entry, Json, Kind, Millis, key, value};
 
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::event::AgentEvent;
 use crate::session_hooks::PromptVerdict;
 use crate::session_writer::WriteError;
@@ -43,7 +43,7 @@ impl Agent {
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
         // Without attachments, the log could not keep them: they wait for the end of the turn.
-        if self.role.is_some() || !lock(&self.writer).format().has_attachments {
+        if self.role.is_some() || !self.writer.lock().format().has_attachments {
             return Ok(());
         }
         let prompts = self.turn_input.as_ref().map(|input| input.take_prompts()).unwrap_or_default();
@@ -58,7 +58,7 @@ impl Agent {
             };
             let content = Json::parse(prompt.content.get()).unwrap_or(Json::NULL);
             {
-                let mut writer = lock(&self.writer);
+                let mut writer = self.writer.lock();
                 writer.queue_and_remove(&text, prompt.time, &*self.clock)?;
                 let attachment = Attachment::QueuedCommand { prompt: content, timestamp: prompt.time };
                 writer.attachment(attachment, &*self.clock)?;

@@ -1,9 +1,10 @@
 //! Sends one HTTP request and reads its response.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use threadline_cancel::CancelToken;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 
@@ -83,10 +84,10 @@ impl HttpTransport {
 
     /// Returns the agent, and registers that cancelling closes its connections.
     fn agent(&self, cancel: &CancelToken) -> (ureq::Agent, threadline_cancel::CancelGuard) {
-        let agent = self.agent.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let agent = self.agent.lock().clone();
         let (shared, config, in_use) = (Arc::clone(&self.agent), self.config.clone(), agent.clone());
         let guard = cancel.on_cancel(move || {
-            *shared.lock().unwrap_or_else(PoisonError::into_inner) = ureq::Agent::from(config);
+            *shared.lock() = ureq::Agent::from(config);
             in_use.shutdown();
         });
         (agent, guard)

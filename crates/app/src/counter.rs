@@ -7,11 +7,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::tz::TimeZone;
+use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
 use threadline_entry::{BatchParser, Entry, Finding, LineBlock, LineOutline, LogLine, SkippedLine, abridge};
 use threadline_session::Session;
@@ -22,7 +23,6 @@ use threadline_usage::{
 use threadline_view::{LogCounts, SessionCardFigures};
 
 use crate::live_log::MAX_ABRIDGED_STRING;
-use crate::sync::lock;
 use crate::usage::{LogScanner, left_out_note, unreadable};
 
 /// Logs up to this size are tallied as a whole session. Larger ones are tallied line by line, to bound the
@@ -109,16 +109,15 @@ impl SessionCounter {
     pub fn count(&self, sessions: &Arc<Vec<SessionLogs>>, timeout: Duration) -> Arc<SessionFigures> {
         let logs = sessions.iter().flat_map(SessionLogs::logs);
         let wanted: LogVersions = logs.map(|log| (log.path.clone(), (log.size, log.modified))).collect();
-        let mut figures = lock(&self.published.figures);
+        let mut figures = self.published.figures.lock();
         if figures.covers(&wanted) {
             return Arc::clone(&figures);
         }
-        let _ = lock(&self.requests).send(Arc::clone(sessions));
+        let _ = self.requests.lock().send(Arc::clone(sessions));
         let start = Instant::now();
         while !figures.covers(&wanted) {
             let Some(left) = timeout.checked_sub(start.elapsed()) else { break };
-            let changed = &self.published.changed;
-            figures = changed.wait_timeout(figures, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.published.changed.wait_for(&mut figures, left);
         }
         Arc::clone(&figures)
     }
@@ -235,7 +234,7 @@ impl Worker {
         let tallies = tallies_by_session(sessions, &counts);
         let by_session = figures_by_session(tallies, &calls, &self.prices, &self.zone);
         let figures = SessionFigures { calls, by_session, unread, n_pending, logs };
-        *lock(&self.published.figures) = Arc::new(figures);
+        *self.published.figures.lock() = Arc::new(figures);
         self.published.changed.notify_all();
         (self.on_change)();
     }

@@ -13,11 +13,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
+use parking_lot::Mutex;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use threadline_store::{LogFile, SessionLogs, SessionPreview, read_text_file, replace_own_file};
 use threadline_usage::{CallLedger, Money, PriceBook, ScanOptions, TokenCounts, UsageTotals};
 use threadline_view::{LogCounts, LogTally, SessionCardFigures};
@@ -26,7 +28,6 @@ use crate::call_cache::CallCache;
 use crate::config::App;
 use crate::counter::{LogFigures, figures_by_session, read_figures, tallies_by_session};
 use crate::error::AppError;
-use crate::sync::{into_inner, lock};
 use crate::usage::{LogScanner, left_out_note, unreadable};
 
 /// A log must be unchanged for this long before its figures are cached.
@@ -214,12 +215,12 @@ fn count(
         progress(logs.len());
         match read {
             Ok(ReadLog { figures: LogFigures { scanned, counts, left_out }, bytes, preview }) => {
-                lock(&ledger).add(scanned);
-                lock(&unread).extend(left_out.iter().map(|line| left_out_note(&log.path, line)));
+                ledger.lock().add(scanned);
+                unread.lock().extend(left_out.iter().map(|line| left_out_note(&log.path, line)));
                 (Some(counts), bytes, preview)
             }
             Err(error) => {
-                lock(&unread).extend(unreadable(&log.path, &error));
+                unread.lock().extend(unreadable(&log.path, &error));
                 (None, None, None)
             }
         }
@@ -242,11 +243,11 @@ fn count(
         previews.push(preview);
     }
     let tallies = || tallies_by_session(sessions, &|number, _| counts[number].as_ref());
-    let (calls, tallies) = rayon::join(|| into_inner(ledger).finish(), tallies);
+    let (calls, tallies) = rayon::join(|| ledger.into_inner().finish(), tallies);
     let by_session = figures_by_session(tallies, &calls, prices, zone);
     // Dropping the calls takes a while, and nothing needs to wait for it.
     rayon::spawn(move || drop(calls));
-    let mut unread = into_inner(unread);
+    let mut unread = unread.into_inner();
     unread.sort();
     // Only a session's own log has a preview.
     let mut previews = previews.into_iter();
@@ -415,7 +416,7 @@ fn write_figures(figures: &SessionCardFigures) -> String {
     [
         list(&mut numbers.iter().map(u64::to_string)),
         totals.cost.steps().to_string(),
-        list(&mut totals.unpriced.iter().map(escape)),
+        list(&mut totals.unpriced.iter().map(|name| escape(name))),
         list(&mut models.iter().map(|name| escape(name))),
         write_pairs(tools.iter().map(|(name, count)| (name, count))),
     ]
@@ -451,7 +452,7 @@ fn parse_figures(fields: &[&str]) -> Option<SessionCardFigures> {
             },
             web_searches,
             cost: Money::from_steps(cost.parse().ok()?),
-            unpriced: names(unpriced).iter().collect(),
+            unpriced: names(unpriced).into_iter().collect(),
             unpriced_calls,
             under_reported,
             unlogged_compactions,
@@ -476,38 +477,16 @@ fn read_pairs(text: &str) -> Option<Vec<(String, u64)>> {
     text.split(',').filter(|text| !text.is_empty()).map(pair).collect()
 }
 
-/// Escapes the characters that separate fields and lines as `%` and two hex digits.
+/// The characters that separate fields and lines of the cache.
+const SEPARATORS: &AsciiSet = &CONTROLS.add(b'%').add(b',').add(b'=');
+
+/// Percent-encodes the characters that separate fields and lines.
 pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for ch in text.chars() {
-        match ch {
-            '%' | '\t' | '\n' | '\r' | ',' | '=' => {
-                let _ = write!(out, "%{:02x}", u32::from(ch));
-            }
-            ch => out.push(ch),
-        }
-    }
-    out
+    utf8_percent_encode(text, SEPARATORS).to_string()
 }
 
 pub(crate) fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at]);
-        let code = rest.get(at + 1..at + 3).and_then(|code| u8::from_str_radix(code, 16).ok());
-        match code {
-            Some(code) => {
-                out.push(char::from(code));
-                rest = &rest[at + 3..];
-            }
-            None => {
-                out.push('%');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    out + rest
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -529,7 +508,7 @@ mod tests {
                 },
                 web_searches: 6,
                 cost: Money::from_steps(123_456_789_012_345_678_901),
-                unpriced: ["a,b", "c%2c"].iter().collect(),
+                unpriced: ["a,b", "c%2c"].map(str::to_owned).into(),
                 unpriced_calls: 7,
                 under_reported: 8,
                 unlogged_compactions: 10,

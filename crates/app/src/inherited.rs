@@ -11,7 +11,6 @@ use threadline_store::{SessionFile, open_regular};
 use threadline_usage::{CallLedger, PriceBook, ScanOptions, UsageTotals};
 
 use crate::config::App;
-use crate::sync::lock;
 use crate::usage::LogScanner;
 
 /// How long the index of first lines is used.
@@ -72,7 +71,7 @@ impl App {
     /// old.
     fn first_line_index(&self, folder: Option<&Path>) -> Arc<FirstLineIndex> {
         let key = folder.map(Path::to_owned);
-        let known = lock(&self.first_lines).get(&key).cloned();
+        let known = self.first_lines.lock().get(&key).cloned();
         if let Some(index) = known.filter(|index| index.read_at.elapsed() < MAX_AGE) {
             return index;
         }
@@ -86,7 +85,7 @@ impl App {
             }
         };
         let index = Arc::new(FirstLineIndex::read(paths));
-        lock(&self.first_lines).insert(key, Arc::clone(&index));
+        self.first_lines.lock().insert(key, Arc::clone(&index));
         index
     }
 }

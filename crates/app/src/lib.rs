@@ -73,7 +73,6 @@ mod scope;
 pub mod search;
 mod session_cache;
 mod source;
-pub mod sync;
 mod text_export;
 pub mod time;
 mod usage;

@@ -4,10 +4,11 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use threadline_entry::{ToolPattern, project_directory};
 use threadline_store::{
@@ -22,7 +23,6 @@ use crate::error::AppError;
 use crate::figures::FigureOptions;
 use crate::labels::SessionLabels;
 use crate::scope::ProjectScope;
-use crate::sync::lock;
 use crate::time::millis;
 
 /// Which sessions to list.
@@ -329,7 +329,7 @@ impl CardList {
 
     /// Returns the heads and tails of the sessions' own logs.
     fn previews(&self, logs: &[SessionLogs], unread: &mut Vec<String>) -> HashMap<PathBuf, SessionPreview> {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         let own = || logs.iter().filter_map(|session| Some((&session.file, session.own.as_ref()?)));
         let is_known = |log: &LogFile| {
             let known = known.get(&log.path);

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use threadline_search::{LogEnds, SearchedSession, read_first_uuid};
 use threadline_store::{LogFile, last_active_in, open_regular, read_last_active};
 
 use crate::figures::LogVersion;
-use crate::sync::lock;
 
 /// The maximum number of cached values.
 const MAX_VALUES: usize = 1 << 16;
@@ -80,10 +79,10 @@ impl<T: Copy> VersionedCache<T> {
         read: impl FnOnce() -> T,
     ) -> T {
         let Some(version) = versions.0.get(&session.path) else { return read() };
-        let cached = lock(&self.0).get(&session.path).filter(|(known, _)| known == version).map(|it| it.1);
+        let cached = self.0.lock().get(&session.path).filter(|(known, _)| known == version).map(|it| it.1);
         cached.unwrap_or_else(|| {
             let value = read();
-            let mut values = lock(&self.0);
+            let mut values = self.0.lock();
             if values.len() >= MAX_VALUES {
                 values.clear();
             }

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use threadline_store::SessionLogs;
 
 use crate::excerpt_mask::ExcerptMask;
 use crate::redaction::DisplayRedaction;
-use crate::sync::lock;
 
 /// The texts of a session in lists that were masked before, by the path of its log. A session is read only if
 /// its texts have words that may be passwords, and again only if it has changed.
@@ -38,7 +37,7 @@ impl MaskedTitles {
             (known.size, known.modified) == (size, modified)
                 && known.texts.iter().eq(texts.iter().map(|text| &**text))
         };
-        let known = lock(&self.0).get(&session.file.path).filter(is_same).map(|known| known.masked.clone());
+        let known = self.0.lock().get(&session.file.path).filter(is_same).map(|known| known.masked.clone());
         let masked = known.unwrap_or_else(|| {
             let excerpts: Vec<&str> = texts.iter().map(|text| text.as_str()).collect();
             let logs: Vec<PathBuf> = session.logs().map(|log| log.path.clone()).collect();
@@ -48,7 +47,7 @@ impl MaskedTitles {
             let masked: Vec<String> = excerpts.iter().map(mask).collect();
             let texts = excerpts.into_iter().map(str::to_owned).collect();
             let new = MaskedTexts { size, modified, texts, masked: masked.clone() };
-            lock(&self.0).insert(session.file.path.clone(), new);
+            self.0.lock().insert(session.file.path.clone(), new);
             masked
         });
         for (text, masked) in texts.iter_mut().zip(masked) {

@@ -19,9 +19,9 @@ mod records;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use threadline_session::{ActivityScan, LogActivity};
 use threadline_store::{LogFile, SessionFile, SessionLogs, preview_all};
@@ -37,7 +37,6 @@ use crate::call_cache::CallCache;
 use crate::config::App;
 use crate::error::AppError;
 use crate::figures::LogVersion;
-use crate::sync::{into_inner, lock};
 use crate::usage::{LogScanner, ScannerPool, left_out_note, source_of, unreadable};
 
 /// The start of the key of both cache files. It must change when the format or the meaning of a fact does.
@@ -159,13 +158,13 @@ impl LogsReader {
             progress();
             match read {
                 Ok(read) => {
-                    lock(&ledger).add(read.scanned);
-                    lock(&unread).extend(read.unread);
-                    lock(&bytes).extend(read.bytes.map(|bytes| (log.path.clone(), bytes)));
+                    ledger.lock().add(read.scanned);
+                    unread.lock().extend(read.unread);
+                    bytes.lock().extend(read.bytes.map(|bytes| (log.path.clone(), bytes)));
                     Some(MergedLog { index, activity: read.activity })
                 }
                 Err(error) => {
-                    lock(&unread).extend(unreadable(&log.path, &error));
+                    unread.lock().extend(unreadable(&log.path, &error));
                     None
                 }
             }
@@ -177,7 +176,7 @@ impl LogsReader {
             .map(|log| scanners.with(|scanner| read(scanner, log)))
             .flatten()
             .collect();
-        let (ledger, bytes, unread) = (into_inner(ledger), into_inner(bytes), into_inner(unread));
+        let (ledger, bytes, unread) = (ledger.into_inner(), bytes.into_inner(), unread.into_inner());
         ReadLogs { logs, ledger, bytes, unread }
     }
 

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use threadline_store::SessionFile;
 use threadline_usage::PriceBook;
 
@@ -11,7 +12,6 @@ use crate::config::App;
 use crate::error::AppError;
 use crate::live::LiveSession;
 use crate::live_log::LiveLimits;
-use crate::sync::lock;
 
 /// Maximum memory use of sessions that are not in use, in bytes.
 const MAX_CACHED_BYTES: usize = 96 << 20;
@@ -90,7 +90,7 @@ impl SessionCache {
         run: impl FnOnce(&mut LiveSession) -> Result<T, E> + Send,
     ) -> Result<T, E> {
         let slot = self.slot(id);
-        let mut guard = lock(&slot);
+        let mut guard = slot.lock();
         match &mut *guard {
             Some(live) => {
                 self.run(|| live.update())?;
@@ -130,7 +130,7 @@ impl SessionCache {
     ) -> Result<LiveSession, E> {
         let file = file.map_or_else(|| app.session(id), |file| Ok(file.clone()))?;
         let length = std::fs::metadata(&file.path)?.len();
-        let _reading = (length > LARGE_LOG).then(|| lock(&self.reading));
+        let _reading = (length > LARGE_LOG).then(|| self.reading.lock());
         // Evicts other sessions before this one is read.
         self.record_size(
             id,
@@ -150,7 +150,7 @@ impl SessionCache {
     /// Returns the slot of a session, which becomes the most recently used one. Creates it if it does not
     /// exist.
     pub fn slot(&self, id: &str) -> SessionSlot {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         let at = slots.iter().position(|(known, ..)| known == id);
         let found =
             at.and_then(|at| slots.remove(at)).unwrap_or_else(|| (id.to_owned(), SessionSlot::default(), 0));
@@ -160,12 +160,12 @@ impl SessionCache {
     }
 
     fn forget(&self, id: &str) {
-        lock(&self.slots).retain(|(known, ..)| known != id);
+        self.slots.lock().retain(|(known, ..)| known != id);
     }
 
     /// Records the memory use of a session, and evicts the least recently used ones.
     fn record_size(&self, id: &str, weight: usize) {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         if let Some(slot) = slots.iter_mut().find(|(known, ..)| known == id) {
             slot.2 = weight;
         }

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::tz::TimeZone;
+use parking_lot::Mutex;
 use threadline_entry::{LineBlock, LineOutline, LineReader, LogLine, Millis, OutlineReader, SkippedLine};
 use threadline_store::{Listing, LogFile, PreviewReader, SessionFile, logs_below, open_regular};
 use threadline_usage::{
@@ -19,7 +19,6 @@ use threadline_view::{LogCountScan, humanize, visible_name};
 use crate::config::App;
 use crate::error::AppError;
 use crate::list::ListedCards;
-use crate::sync::{into_inner, lock};
 
 /// Maximum length of a line that is counted, in bytes.
 ///
@@ -136,15 +135,15 @@ impl UsageLogs {
                 let log: &LogFile = &self.found[*place];
                 match scanner.scan(log, wants) {
                     Ok((scanned, lines)) => {
-                        lock(&ledger).add(scanned);
-                        lock(&left_out).extend(lines.into_iter().map(|line| (log.path.clone(), line)));
+                        ledger.lock().add(scanned);
+                        left_out.lock().extend(lines.into_iter().map(|line| (log.path.clone(), line)));
                     }
-                    Err(error) => lock(&failed).push((log.path.clone(), error)),
+                    Err(error) => failed.lock().push((log.path.clone(), error)),
                 }
                 progress();
             }
         });
-        let mut failed = into_inner(failed);
+        let mut failed = failed.into_inner();
         failed.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut gone = Vec::new();
         for (path, error) in failed {
@@ -153,10 +152,10 @@ impl UsageLogs {
                 None => gone.push(path),
             }
         }
-        let mut left_out = into_inner(left_out);
+        let mut left_out = left_out.into_inner();
         left_out.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.at.cmp(&y.at)));
         self.unread.extend(left_out.iter().map(|(path, line)| left_out_note(path, line)));
-        UsageRead { calls: into_inner(ledger).finish(), unread: self.unread, gone }
+        UsageRead { calls: ledger.into_inner().finish(), unread: self.unread, gone }
     }
 }
 
@@ -195,9 +194,9 @@ pub(crate) struct ScannerPool(Mutex<Vec<LogScanner>>);
 impl ScannerPool {
     /// Calls `read` with a scanner.
     pub(crate) fn with<T>(&self, read: impl FnOnce(&mut LogScanner) -> T) -> T {
-        let mut scanner = lock(&self.0).pop().unwrap_or_default();
+        let mut scanner = self.0.lock().pop().unwrap_or_default();
         let result = read(&mut scanner);
-        lock(&self.0).push(scanner);
+        self.0.lock().push(scanner);
         result
     }
 }

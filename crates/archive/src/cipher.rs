@@ -3,7 +3,6 @@
 use ring::hmac;
 
 use crate::age_file::{KeyBytes, decrypt, encrypt, public_key, random};
-use crate::digest::hex;
 use crate::error::ArchiveError;
 use crate::key_file::KeyFile;
 use crate::objects::Objects;
@@ -41,7 +40,7 @@ impl ArchiveCipher {
 
     /// Returns the name of a segment with this digest. Without the key, it says nothing about the content.
     pub(crate) fn segment_name(&self, digest: &str) -> String {
-        hex(hmac::sign(&self.name_key, digest.as_bytes()).as_ref())
+        const_hex::encode(hmac::sign(&self.name_key, digest.as_bytes()).as_ref())
     }
 }
 

@@ -1,7 +1,5 @@
 //! Digests of contents.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
 
 /// The number of digits of a digest.
@@ -14,15 +12,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 
 /// Returns a finished digest in hexadecimal digits.
 pub(crate) fn hex_digits(hash: Sha256) -> String {
-    hex(&hash.finalize())
-}
-
-/// Returns bytes in hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    const_hex::encode(hash.finalize())
 }
 
 /// Returns whether a text is a digest.

@@ -13,8 +13,10 @@
 //! ```
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 type Callback = Box<dyn FnOnce() + Send>;
 
@@ -39,13 +41,6 @@ struct State {
     callbacks: Vec<(u64, Callback)>,
 }
 
-impl Shared {
-    /// Locks the state. A callback that panicked does not make the token unusable.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl CancelToken {
     /// Creates a token that is not cancelled.
     pub fn new() -> Self {
@@ -55,7 +50,7 @@ impl CancelToken {
     /// Cancels the token: wakes all waiters and runs all callbacks on this thread. Later calls do nothing.
     pub fn cancel(&self) {
         let callbacks = {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             state.is_cancelled = true;
             std::mem::take(&mut state.callbacks)
         };
@@ -67,19 +62,19 @@ impl CancelToken {
 
     /// Whether the token was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.shared.lock().is_cancelled
+        self.shared.state.lock().is_cancelled
     }
 
     /// Waits until the token is cancelled, at most for `time`. Returns whether it was cancelled.
     pub fn wait(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         while !state.is_cancelled {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
             }
-            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.shared.changed.wait_for(&mut state, left);
         }
         true
     }
@@ -87,7 +82,7 @@ impl CancelToken {
     /// Calls `callback` when the token is cancelled, or at once if it already is. Dropping the guard removes
     /// the callback.
     pub fn on_cancel(&self, callback: impl FnOnce() + Send + 'static) -> CancelGuard {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let id = state.next_id;
         if state.is_cancelled {
             drop(state);
@@ -129,7 +124,7 @@ pub struct CancelGuard {
 
 impl Drop for CancelGuard {
     fn drop(&mut self) {
-        self.shared.lock().callbacks.retain(|(id, _)| *id != self.id);
+        self.shared.state.lock().callbacks.retain(|(id, _)| *id != self.id);
     }
 }
 

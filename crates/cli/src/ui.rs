@@ -177,7 +177,7 @@ impl Ui {
     pub(crate) fn byte_progress(&self, label: &'static str) -> ByteProgress {
         let now = Instant::now();
         let shown = !self.quiet && io::stderr().is_terminal();
-        ByteProgress { label, shown, state: std::sync::Mutex::new((0, now)), started: now }
+        ByteProgress { label, shown, state: parking_lot::Mutex::new((0, now)), started: now }
     }
 }
 
@@ -185,7 +185,7 @@ impl Ui {
 pub(crate) struct ByteProgress {
     label: &'static str,
     shown: bool,
-    state: std::sync::Mutex<(u64, Instant)>,
+    state: parking_lot::Mutex<(u64, Instant)>,
     started: Instant,
 }
 
@@ -193,7 +193,7 @@ impl ByteProgress {
     /// Counts more bytes as done.
     pub(crate) fn add(&self, size: u64) {
         const INTERVAL: Duration = Duration::from_millis(100);
-        let Ok(mut state) = self.state.lock() else { return };
+        let mut state = self.state.lock();
         state.0 += size;
         if self.shown && self.started.elapsed() > PROGRESS_DELAY && state.1.elapsed() > INTERVAL {
             state.1 = Instant::now();
@@ -597,10 +597,10 @@ mod tests {
         work: impl FnOnce(&mut OutputStream),
     ) -> String {
         #[derive(Clone, Default)]
-        struct SharedBuffer(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+        struct SharedBuffer(std::sync::Arc<parking_lot::Mutex<Vec<u8>>>);
         impl Write for SharedBuffer {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                self.0.lock().unwrap().write(bytes)
+                self.0.lock().write(bytes)
             }
             fn flush(&mut self) -> io::Result<()> {
                 Ok(())
@@ -611,7 +611,7 @@ mod tests {
         let mut answer = OutputStream { out, pager: None, is_terminal, redaction };
         work(&mut answer);
         answer.finish().unwrap();
-        let bytes = shared.0.lock().unwrap().clone();
+        let bytes = shared.0.lock().clone();
         String::from_utf8(bytes).unwrap()
     }
 

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
+use parking_lot::{Condvar, Mutex};
 
 use crate::markup::{Markup, MarkupBuffer};
 use crate::raw::{self, SectionLine};
@@ -97,7 +98,7 @@ impl SectionWriter {
         if self.buffer.capacity() == 0 {
             self.buffer = spare;
         }
-        while self.queue.state().queue.len() > max_queued && self.queue.compress_one() {}
+        while self.queue.state.lock().queue.len() > max_queued && self.queue.compress_one() {}
     }
 
     /// Writes all sections.
@@ -161,17 +162,13 @@ impl CompressionQueue {
         Self { prefix, state: Mutex::new(state), idle: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Queues a section and returns an empty buffer for the next one.
     fn push_markup(self: &Arc<Self>, number: usize, pack: MarkupBuffer) -> MarkupBuffer {
         let pack = Arc::new(pack);
         for piece in pack.pieces(PIECE_SIZE) {
             self.push(number, QueuedSection::Markup(Arc::clone(&pack), piece));
         }
-        self.state().spare_buffers.pop().unwrap_or_default()
+        self.state.lock().spare_buffers.pop().unwrap_or_default()
     }
 
     /// Queues a section of lines that has `n_bytes` once they are joined.
@@ -186,7 +183,7 @@ impl CompressionQueue {
     }
 
     fn push(self: &Arc<Self>, number: usize, full: QueuedSection) {
-        self.state().queue.push_back((number, full));
+        self.state.lock().queue.push_back((number, full));
         let press = Arc::clone(self);
         rayon::spawn(move || {
             press.compress_one();
@@ -195,7 +192,7 @@ impl CompressionQueue {
 
     /// Compresses the first piece of the queue. Returns `false` if the queue is empty.
     fn compress_one(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some((number, full)) = state.queue.pop_front() else { return false };
         let turn = state.n_started;
         state.n_started += 1;
@@ -203,7 +200,7 @@ impl CompressionQueue {
         drop(state);
         let _running = RunningGuard(self);
         let (element, spare) = self.element(number, full);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.put(turn, element);
         state.spare_buffers.extend(spare);
         drop(state);
@@ -249,9 +246,8 @@ impl CompressionQueue {
 
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         while self.compress_one() {}
-        let state = self.state();
-        let mut state =
-            self.idle.wait_while(state, |state| state.n_running > 0).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        self.idle.wait_while(&mut state, |state| state.n_running > 0);
         if let Some(error) = state.failed.take() {
             return Err(error);
         }
@@ -271,7 +267,7 @@ struct RunningGuard<'a>(&'a CompressionQueue);
 
 impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = self.0.state.lock();
         state.n_running -= 1;
         if std::thread::panicking() {
             // The pieces after this one are never stored, so the page would be incomplete.
@@ -394,10 +390,10 @@ mod tests {
     fn a_panic_while_compressing_is_reported() {
         let queue = CompressionQueue::new("q", Box::new(io::Cursor::new(Vec::new())));
         // The offset is beyond the end of the text.
-        queue.state().queue.push_back((0, QueuedSection::Markup(Arc::default(), 1..2)));
+        queue.state.lock().queue.push_back((0, QueuedSection::Markup(Arc::default(), 1..2)));
         let compress = std::panic::AssertUnwindSafe(|| queue.compress_one());
         assert!(std::panic::catch_unwind(compress).is_err());
-        assert_eq!(queue.state().n_running, 0);
+        assert_eq!(queue.state.lock().n_running, 0);
         assert!(queue.write(&mut Vec::new()).is_err());
     }
 }

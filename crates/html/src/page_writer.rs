@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use threadline_view::{
     BranchView, FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptItem,
     TranscriptPart, TranscriptParts, TurnView,
@@ -112,26 +112,26 @@ impl<'a> PageRenderer<'a> {
 
     /// Queues the next piece.
     fn push(&self, piece: PagePiece) {
-        drop(std::mem::take(&mut *lock(&self.rendered)));
-        let mut queue = lock(&self.queue);
+        drop(std::mem::take(&mut *self.rendered.lock()));
+        let mut queue = self.queue.lock();
         queue.push_back(piece);
         let n_queued = queue.len();
         drop(queue);
         if n_queued > MAX_QUEUED_PIECES {
-            self.render_queued(&mut lock(&self.page));
+            self.render_queued(&mut self.page.lock());
         }
     }
 
     /// Renders the queued pieces, unless another thread is doing so.
     fn render(&self) {
-        if let Ok(mut page) = self.page.try_lock() {
+        if let Some(mut page) = self.page.try_lock() {
             self.render_queued(&mut page);
         }
     }
 
     fn render_queued(&self, page: &mut PageBuilder<'_>) {
         loop {
-            let Some(mut piece) = lock(&self.queue).pop_front() else { return };
+            let Some(mut piece) = self.queue.lock().pop_front() else { return };
             match &mut piece {
                 PagePiece::Items(items) => {
                     self.filter.keep_items(items);
@@ -139,18 +139,13 @@ impl<'a> PageRenderer<'a> {
                 }
                 PagePiece::EndOfTurn(turn) => page.end_turn(turn),
             }
-            lock(&self.rendered).push(piece);
+            self.rendered.lock().push(piece);
         }
     }
 
     /// Renders the remaining pieces and returns the page.
     fn finish(self) -> PageBuilder<'a> {
-        self.render_queued(&mut lock(&self.page));
-        self.page.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.render_queued(&mut self.page.lock());
+        self.page.into_inner()
     }
-}
-
-/// Locks a mutex, also if a thread panicked while it held the lock: the scope propagates the panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

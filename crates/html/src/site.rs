@@ -118,7 +118,7 @@ pub fn stamp() -> &'static str {
             hash.update(name);
             hash.update(text);
         }
-        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        const_hex::encode(&hash.finalize()[..8])
     })
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use threadline_view::Money;
 use threadline_view::humanize::plural;
 
@@ -61,11 +62,12 @@ pub(crate) fn excerpt(text: &str, limit: usize) -> String {
     out
 }
 
-/// Percent-encodes text for use in a URL. ASCII letters, digits and `-_.~` are kept.
+/// The bytes of a text in a URL that are percent-encoded: all except ASCII letters, digits and `-_.~`.
+pub(crate) const URL_TEXT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// Percent-encodes text for use in a URL.
 pub fn encode_url(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    text.bytes().map(part).collect()
+    utf8_percent_encode(text, URL_TEXT).to_string()
 }
 
 /// Formats money: `$1,234.50`, `$0.0040`.

@@ -1,5 +1,6 @@
 //! Sessions as resources: `threadline://session/ID`, with templates for their parts.
 
+use percent_encoding::percent_decode_str;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::Map;
 
@@ -88,8 +89,8 @@ pub(crate) fn list(
 pub(crate) fn read(history: &History, uri: &str) -> Result<ResourceContents, HistoryError> {
     let unknown = || HistoryError::new(format!("no resource has the address `{uri}`"));
     let path = uri.strip_prefix(SESSION_URI).ok_or_else(unknown)?;
-    let parts: Vec<String> = path.split('/').map(percent_decoded).collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let parts: Vec<_> = path.split('/').map(|part| percent_decode_str(part).decode_utf8_lossy()).collect();
+    let parts: Vec<&str> = parts.iter().map(|part| &**part).collect();
     let (tool, arguments): (&str, Vec<(&str, &str)>) = match parts[..] {
         [session] => ("read_session", vec![("session", session)]),
         [session, "turns", turns] => ("read_session", vec![("session", session), ("turns", turns)]),
@@ -104,38 +105,4 @@ pub(crate) fn read(history: &History, uri: &str) -> Result<ResourceContents, His
     let row = tool_named(tool).ok_or_else(unknown)?;
     let text = row.text(history, object)?;
     Ok(ResourceContents::text(text, history.clean(uri)).with_mime_type(MIME_TYPE))
-}
-
-/// Decodes `%20` and the like in a part of an address.
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| byte == b'%').and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(decoded) => {
-                bytes.push(decoded);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::percent_decoded;
-
-    #[test]
-    fn parts_of_addresses_are_decoded() {
-        for (text, decoded) in
-            [("a%20b", "a b"), ("%", "%"), ("%4", "%4"), ("%zz", "%zz"), ("%ff", "\u{fffd}"), ("%C3%A9", "é")]
-        {
-            assert_eq!(percent_decoded(text), decoded);
-        }
-    }
 }

@@ -6,16 +6,15 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use threadline_cancel::CancelToken;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-
-use crate::lock;
 
 /// The longest message that is accepted from a server. It is the limit of `rmcp` for standard output.
 pub(crate) const MAX_MESSAGE: usize = 16 << 20;
@@ -156,9 +155,9 @@ impl Transport<RoleClient> for ExchangeTransport {
             };
             let json = serde_json::to_string(&item).map_err(|error| ExchangeError(error.to_string()))?;
             if let Some(id) = &id {
-                lock(&requests).insert(id.clone(), cancel.clone());
+                requests.lock().insert(id.clone(), cancel.clone());
             }
-            if let Some(abandoned) = abandoned_id(&item).and_then(|id| lock(&requests).remove(id)) {
+            if let Some(abandoned) = abandoned_id(&item).and_then(|id| requests.lock().remove(id)) {
                 abandoned.cancel();
             }
             let is_request = id.is_some();
@@ -166,7 +165,7 @@ impl Transport<RoleClient> for ExchangeTransport {
                 let message = OutgoingMessage { json, id };
                 let result = send_one(&*exchange, &message, sender, &cancel);
                 if let Some(id) = &message.id {
-                    lock(&requests).remove(id);
+                    requests.lock().remove(id);
                 }
                 result
             });

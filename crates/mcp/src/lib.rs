@@ -7,8 +7,6 @@
 //!
 //! A server that cannot be started, dies or does not answer costs only its own calls.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 mod config;
 mod connection;
 mod content;
@@ -30,8 +28,3 @@ pub use prompt::McpPromptInfo;
 pub use resource::{ListResources, ReadResource};
 pub use servers::{McpOptions, McpServerStatus, McpServers};
 pub use tool::{McpTool, McpToolInfo, display_name};
-
-/// Locks a mutex. A thread that panicked while it had the lock does not make the others fail.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
-
-use crate::lock;
 
 /// How long a server may take to end after its input was closed.
 const CLOSE_GRACE: Duration = Duration::from_millis(300);
@@ -61,7 +60,7 @@ impl ServerProcess {
     /// process.
     pub(crate) async fn last_error_line(&mut self) -> Option<String> {
         let _ = tokio::time::timeout(STDERR_GRACE, &mut self.reader).await;
-        let bytes = lock(&self.stderr);
+        let bytes = self.stderr.lock();
         let text = String::from_utf8_lossy(&bytes);
         text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     }
@@ -71,7 +70,7 @@ impl ServerProcess {
 async fn keep_tail(mut stream: ChildStderr, tail: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 1024];
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
-        let mut tail = lock(&tail);
+        let mut tail = tail.lock();
         tail.extend_from_slice(&buffer[..count]);
         let excess = tail.len().saturating_sub(MAX_STDERR);
         tail.drain(..excess);

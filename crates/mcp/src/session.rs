@@ -1,16 +1,16 @@
 //! The connections of a session.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::service::ServiceError;
 use threadline_cancel::CancelToken;
 use tokio::runtime::Runtime;
 
 use crate::connection::{self, RequestError, ServerPeer, Service};
 use crate::exchange::Exchange;
-use crate::lock;
 use crate::process::{ServerProcess, end_all};
 
 /// The connections of a session. They end when it is dropped.
@@ -47,7 +47,7 @@ impl Session {
         cancel: &CancelToken,
         request: impl FnOnce(ServerPeer) -> F,
     ) -> Result<T, RequestError> {
-        let connections = lock(&self.connections);
+        let connections = self.connections.lock();
         let connection = connections.iter().find(|connection| connection.name == server);
         let peer = connection.map(|connection| connection.service.peer().clone());
         drop(connections);
@@ -59,7 +59,7 @@ impl Session {
 
     /// Ends all connections. Later requests fail.
     pub(crate) fn end(&self) {
-        let connections = std::mem::take(&mut *lock(&self.connections));
+        let connections = std::mem::take(&mut *self.connections.lock());
         let mut processes = Vec::new();
         std::thread::scope(|scope| {
             for connection in connections {

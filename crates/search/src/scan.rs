@@ -5,10 +5,11 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use parking_lot::{Condvar, Mutex};
 use threadline_entry::SkippedLine;
 
 use crate::fork::ForkIndex;
@@ -402,14 +403,13 @@ impl<'a> SessionScan<'a> {
         while head < order.len() && !self.cancelled.load(Ordering::Relaxed) {
             let session = order[head];
             let (hits, troubles, done) = {
-                let mut board = lock(board);
+                let mut board = board.lock();
                 board.head = head;
                 while board.slots[head].hits.is_empty()
                     && !board.slots[head].done
                     && !self.cancelled.load(Ordering::Relaxed)
                 {
-                    board =
-                        changed.wait_timeout(board, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+                    changed.wait_for(&mut board, POLL_INTERVAL);
                 }
                 let slot = &mut board.slots[head];
                 let taken = (std::mem::take(&mut slot.hits), std::mem::take(&mut slot.troubles), slot.done);
@@ -444,7 +444,7 @@ impl<'a> SessionScan<'a> {
                 }
             }
             if has_hits {
-                lock(board).limit = MAX_PENDING;
+                board.lock().limit = MAX_PENDING;
             }
         }
         Ok(())
@@ -467,12 +467,12 @@ impl ResultSender<'_, '_> {
         if bundle.is_empty() {
             return flow();
         }
-        let mut board = lock(self.board);
+        let mut board = self.board.lock();
         while board.n_pending >= board.limit
             && !(board.head == place && board.slots[place].hits.len() < board.limit / 4)
             && !self.is_stopped()
         {
-            board = self.changed.wait_timeout(board, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut board, POLL_INTERVAL);
         }
         board.n_pending += bundle.len();
         board.slots[place].hits.extend(bundle.drain(..));
@@ -490,12 +490,12 @@ impl ResultSender<'_, '_> {
 
     fn add_problems(&self, place: usize, troubles: Vec<LogProblem>) {
         if !troubles.is_empty() {
-            lock(self.board).slots[place].troubles.extend(troubles);
+            self.board.lock().slots[place].troubles.extend(troubles);
         }
     }
 
     fn finish(&self, place: usize) {
-        let mut board = lock(self.board);
+        let mut board = self.board.lock();
         board.slots[place].done = true;
         board.n_done += 1;
         // The reporting thread polls, so only the end of the last session is signalled.
@@ -505,10 +505,6 @@ impl ResultSender<'_, '_> {
             self.changed.notify_all();
         }
     }
-}
-
-fn lock(board: &Mutex<ScanState>) -> MutexGuard<'_, ScanState> {
-    board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn huge(path: &Path, line_no: u64, length: usize) -> LogProblem {

@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use serde_json::{Value, json};
 
 /// A reply of the scripted model.
@@ -169,7 +170,7 @@ impl ScriptedApi {
 
     /// Adds replies to the end of the script.
     pub fn extend(&self, replies: Vec<ScriptedReply>) {
-        lock(&self.shared.script).replies.extend(replies);
+        self.shared.script.lock().replies.extend(replies);
     }
 
     /// The address for `ANTHROPIC_BASE_URL`.
@@ -179,19 +180,18 @@ impl ScriptedApi {
 
     /// The requests so far.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
-        lock(&self.shared.script).requests.clone()
+        self.shared.script.lock().requests.clone()
     }
 
     /// Why requests were refused that the real API would refuse too.
     pub fn problems(&self) -> Vec<String> {
-        lock(&self.shared.script).problems.clone()
+        self.shared.script.lock().problems.clone()
     }
 
     /// Waits until this number of requests was received.
     pub fn wait_for_requests(&self, count: usize) {
-        let script = lock(&self.shared.script);
-        let is_missing = |script: &mut Script| script.requests.len() < count;
-        drop(self.shared.received.wait_while(script, is_missing).unwrap_or_else(PoisonError::into_inner));
+        let mut script = self.shared.script.lock();
+        self.shared.received.wait_while(&mut script, |script| script.requests.len() < count);
     }
 }
 
@@ -201,10 +201,6 @@ impl Drop for ScriptedApi {
         // Wakes the thread that waits for connections.
         let _ = TcpStream::connect(self.address);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Answers the requests of a connection.
@@ -247,7 +243,7 @@ fn answer(mut stream: &TcpStream, shared: &Shared, request: ReceivedRequest) -> 
     }
     let body = request.body.clone();
     let (reply, number) = {
-        let mut script = lock(&shared.script);
+        let mut script = shared.script.lock();
         script.requests.push(request);
         shared.received.notify_all();
         if let Err(problem) = check(&body) {

@@ -4,9 +4,11 @@ use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::skip::report_skipped;
 
@@ -184,7 +186,7 @@ impl PostgresServer {
 
     /// Tells the server to `restart`, `crash`, `stop` or `start`.
     pub fn command(&self, word: &str) {
-        if let Some(input) = &mut *self.input.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(input) = &mut *self.input.lock() {
             let _ = writeln!(input, "{word}");
         }
     }
@@ -197,7 +199,7 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        drop(self.input.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.input.lock().take());
         let _ = self.child.wait();
     }
 }

@@ -6,9 +6,10 @@ use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
@@ -117,7 +118,7 @@ impl TestTerminal {
             let mut buffer = [0; 1 << 16];
             let mut pending = Vec::new();
             while let Ok(count @ 1..) = output.read(&mut buffer) {
-                let mut state = reader.lock();
+                let mut state = reader.state.lock();
                 pending.extend(&buffer[..count]);
                 // As in a terminal, an update is shown when it is complete.
                 let complete = complete_updates(&pending);
@@ -151,15 +152,13 @@ impl TestTerminal {
     /// If it does not within a minute.
     pub fn time_keys(&mut self, keys: &str, expected: &str) -> Duration {
         {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             (state.expected, state.expected_at) = (Some(expected.to_owned()), None);
         }
         let start = Instant::now();
         self.send(keys);
-        let state = self.shared.lock();
-        let is_missing = |state: &mut Emulator| state.expected_at.is_none();
-        let waited = self.shared.changed.wait_timeout_while(state, LONGEST_WAIT, is_missing);
-        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let mut state = self.shared.state.lock();
+        self.shared.changed.wait_while_for(&mut state, |state| state.expected_at.is_none(), LONGEST_WAIT);
         let at = state
             .expected_at
             .unwrap_or_else(|| panic!("no {expected:?} on this screen:\n{}", text_of(state.parser.screen())));
@@ -173,7 +172,7 @@ impl TestTerminal {
 
     /// Changes the size.
     pub fn resize(&self, rows: u16, columns: u16) {
-        self.shared.lock().parser.screen_mut().set_size(rows, columns);
+        self.shared.state.lock().parser.screen_mut().set_size(rows, columns);
         set_size(&self.slave, rows, columns);
     }
 
@@ -184,12 +183,11 @@ impl TestTerminal {
     /// If it does not within a minute.
     pub fn wait_until(&self, what: &str, is_met: impl Fn(&vt100::Screen) -> bool) -> String {
         let end = Instant::now() + LONGEST_WAIT;
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         while !is_met(state.parser.screen()) {
             let left = end.saturating_duration_since(Instant::now());
             assert!(!left.is_zero(), "no {what} on this screen:\n{}", text_of(state.parser.screen()));
-            let waited = self.shared.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.shared.changed.wait_for(&mut state, left);
         }
         text_of(state.parser.screen())
     }
@@ -206,22 +204,22 @@ impl TestTerminal {
 
     /// The text of the screen, without white space at the ends of lines.
     pub fn text(&self) -> String {
-        text_of(self.shared.lock().parser.screen())
+        text_of(self.shared.state.lock().parser.screen())
     }
 
     /// Looks at the screen.
     pub fn with_screen<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
-        look(self.shared.lock().parser.screen())
+        look(self.shared.state.lock().parser.screen())
     }
 
     /// The position of the cursor: row and column from 0.
     pub fn cursor(&self) -> (u16, u16) {
-        self.shared.lock().parser.screen().cursor_position()
+        self.shared.state.lock().parser.screen().cursor_position()
     }
 
     /// The text of the scrollback and the screen.
     pub fn all_text(&self) -> String {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let screen = state.parser.screen_mut();
         screen.set_scrollback(SCROLLBACK);
         let above = screen.scrollback();
@@ -238,7 +236,7 @@ impl TestTerminal {
 
     /// Everything that the program has written.
     pub fn bytes(&self) -> Vec<u8> {
-        self.shared.lock().bytes.clone()
+        self.shared.state.lock().bytes.clone()
     }
 
     /// Waits until the output of the program contains a sequence of bytes.
@@ -249,21 +247,21 @@ impl TestTerminal {
     pub fn wait_for_bytes(&self, sequence: &[u8]) {
         let is_missing =
             |state: &mut Emulator| !state.bytes.windows(sequence.len()).any(|window| window == sequence);
-        let waited = self.shared.changed.wait_timeout_while(self.shared.lock(), LONGEST_WAIT, is_missing);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let mut state = self.shared.state.lock();
+        self.shared.changed.wait_while_for(&mut state, is_missing, LONGEST_WAIT);
         assert!(!is_missing(&mut state), "no {} in the output", sequence.escape_ascii());
     }
 
     /// Does not keep what the program writes from now on.
     pub fn forget_bytes(&self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.keeps_bytes = false;
         state.bytes = Vec::new();
     }
 
     /// The number of writes so far, and the time of the last one.
     pub fn writes(&self) -> (usize, Instant) {
-        let state = self.shared.lock();
+        let state = self.shared.state.lock();
         (state.writes, state.last_write)
     }
 
@@ -312,12 +310,6 @@ impl Drop for TestTerminal {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Emulator> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,12 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::cancel::CancelToken;
 use crate::process::{Exit, KillSignal, exit_of, kill_group, spawn, wait_for_exit};
-use crate::sync::lock;
 
 /// The commands of a session that run or have ended without being reported. Dropping it kills all of them.
 #[derive(Debug, Default)]
@@ -124,7 +125,7 @@ impl BackgroundSwitch {
     /// Ends the wait of all calls for their commands, which go on in the background. Returns whether there
     /// was one.
     pub fn release_all(&self) -> bool {
-        let mut tasks = lock(&self.shared.tasks);
+        let mut tasks = self.shared.tasks.lock();
         let mut waiting =
             tasks.iter_mut().filter(|task| task.is_foreground && task.exit.is_none()).peekable();
         let has_waiting = waiting.peek().is_some();
@@ -138,7 +139,7 @@ impl BackgroundSwitch {
     /// `grace`. Its end is not reported. Returns whether it was running.
     pub fn stop(&self, id: &str, grace: Duration) -> bool {
         {
-            let mut tasks = lock(&self.shared.tasks);
+            let mut tasks = self.shared.tasks.lock();
             let running = |task: &&mut Task| task.id == id && !task.is_foreground && task.exit.is_none();
             let Some(task) = tasks.iter_mut().find(running) else { return false };
             (task.stopped, task.is_silent) = (true, true);
@@ -189,20 +190,20 @@ impl BackgroundTasks {
     /// Returns whether a background command is running.
     #[must_use]
     pub fn has_running(&self) -> bool {
-        lock(&self.shared.tasks).iter().any(|task| !task.is_foreground && task.exit.is_none())
+        self.shared.tasks.lock().iter().any(|task| !task.is_foreground && task.exit.is_none())
     }
 
     /// Returns the ids of the background commands that are running.
     #[must_use]
     pub fn running(&self) -> Vec<String> {
-        let tasks = lock(&self.shared.tasks);
+        let tasks = self.shared.tasks.lock();
         tasks.iter().filter(|task| !task.is_foreground && task.exit.is_none()).map(|t| t.id.clone()).collect()
     }
 
     /// Removes and returns the background commands that have ended, each once.
     #[must_use]
     pub fn take_finished(&self) -> Vec<FinishedTask> {
-        let mut tasks = lock(&self.shared.tasks);
+        let mut tasks = self.shared.tasks.lock();
         let is_finished = |task: &mut Task| !task.is_foreground && task.exit.is_some();
         let finished = tasks.extract_if(.., is_finished);
         finished.filter(|task| !task.is_silent).map(|task| task.finished()).collect()
@@ -226,7 +227,7 @@ impl BackgroundTasks {
     /// task.
     pub fn stop(&self, id: &str, grace: Duration) -> Option<String> {
         let command = {
-            let mut tasks = lock(&self.shared.tasks);
+            let mut tasks = self.shared.tasks.lock();
             let task = tasks.iter_mut().find(|task| task.id == id && !task.is_foreground)?;
             task.stopped = true;
             task.command.clone()
@@ -239,7 +240,7 @@ impl BackgroundTasks {
     /// Kills every command, also those that a call waits for, and removes them.
     pub fn kill_all(&self, grace: Duration) {
         let ids: Vec<_> = {
-            let mut tasks = lock(&self.shared.tasks);
+            let mut tasks = self.shared.tasks.lock();
             tasks.iter_mut().for_each(|task| task.stopped = true);
             tasks.iter().for_each(|task| task.signal(KillSignal::Terminate));
             tasks.iter().map(|task| task.id.clone()).collect()
@@ -265,7 +266,7 @@ impl BackgroundTasks {
                 return Err(error);
             }
         };
-        lock(&self.shared.tasks).push(Task {
+        self.shared.tasks.lock().push(Task {
             id: id.clone(),
             tool_use_id: new.tool_use_id.to_owned(),
             command: new.command.to_owned(),
@@ -283,7 +284,7 @@ impl BackgroundTasks {
         let waiter = move || {
             wait_for_exit(&child);
             // Reaped under the lock: a signal is sent only while the process id is valid.
-            let mut tasks = lock(&shared.tasks);
+            let mut tasks = shared.tasks.lock();
             let exit = child.wait().map_or(Exit::Code(1), exit_of);
             if let Some(task) = tasks.iter_mut().find(|task| task.process == process && task.exit.is_none()) {
                 task.exit = Some(exit);
@@ -318,7 +319,7 @@ impl BackgroundTasks {
             });
             poll();
             let (exit, is_released) = {
-                let tasks = lock(&self.shared.tasks);
+                let tasks = self.shared.tasks.lock();
                 let exit = tasks.iter().find(|task| task.id == id).and_then(|task| task.exit);
                 (exit, is_released(&tasks, id))
             };
@@ -330,12 +331,12 @@ impl BackgroundTasks {
 
     /// Whether a person wants the call that waits for a command to go on without it.
     pub(crate) fn is_released(&self, id: &str) -> bool {
-        is_released(&lock(&self.shared.tasks), id)
+        is_released(&self.shared.tasks.lock(), id)
     }
 
     /// Turns a command that a call waited for into a background command, and watches the size of its output.
     pub(crate) fn detach(&self, id: &str, max_output: u64) {
-        let mut tasks = lock(&self.shared.tasks);
+        let mut tasks = self.shared.tasks.lock();
         let Some(task) = tasks.iter_mut().find(|task| task.id == id) else { return };
         (task.is_foreground, task.is_released) = (false, false);
         let (id, path, shared) = (id.to_owned(), task.output_file.clone(), Arc::clone(&self.shared));
@@ -352,7 +353,7 @@ impl BackgroundTasks {
 
     /// Returns a background task.
     pub(crate) fn view(&self, id: &str) -> Option<TaskView> {
-        let tasks = lock(&self.shared.tasks);
+        let tasks = self.shared.tasks.lock();
         tasks.iter().find(|task| task.id == id && !task.is_foreground).map(Task::view)
     }
 
@@ -364,7 +365,7 @@ impl BackgroundTasks {
 
     /// Removes a task; its output file stays.
     pub(crate) fn remove(&self, id: &str) {
-        lock(&self.shared.tasks).retain(|task| task.id != id);
+        self.shared.tasks.lock().retain(|task| task.id != id);
     }
 
     /// Ends a command: SIGTERM, and SIGKILL if it still runs after `grace`.
@@ -381,7 +382,7 @@ impl BackgroundTasks {
         let shared = Arc::clone(&self.shared);
         cancel.on_cancel(move || {
             // The lock makes sure that no waiter is between its check and its wait.
-            drop(lock(&shared.tasks));
+            drop(shared.tasks.lock());
             shared.changed.notify_all();
         })
     }
@@ -390,20 +391,19 @@ impl BackgroundTasks {
 impl Shared {
     /// Blocks while the condition holds, until the deadline at the latest. Returns whether it still holds.
     fn wait_while(&self, deadline: Instant, condition: impl Fn(&[Task]) -> bool) -> bool {
-        let mut tasks: MutexGuard<'_, Vec<Task>> = lock(&self.tasks);
+        let mut tasks = self.tasks.lock();
         while condition(&tasks) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return true;
             }
-            let waited = self.changed.wait_timeout(tasks, left);
-            tasks = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut tasks, left);
         }
         false
     }
 
     fn signal(&self, id: &str, signal: KillSignal) {
-        lock(&self.tasks).iter().filter(|task| task.id == id).for_each(|task| task.signal(signal));
+        self.tasks.lock().iter().filter(|task| task.id == id).for_each(|task| task.signal(signal));
     }
 }
 

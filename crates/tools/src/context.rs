@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::background::BackgroundTasks;
 use crate::cancel::CancelToken;
 use crate::file_state::FileStates;
 use crate::limits::Limits;
-use crate::sync::lock;
 
 /// The surroundings of a tool call. The caller owns everything; a tool has no other access to the session.
 pub struct ToolContext<'a> {
@@ -96,12 +96,12 @@ impl ShellState {
     /// Returns the current folder.
     #[must_use]
     pub fn cwd(&self) -> PathBuf {
-        lock(&self.cwd).clone()
+        self.cwd.lock().clone()
     }
 
     /// Changes the current folder.
     pub fn set_cwd(&self, cwd: impl Into<PathBuf>) {
-        *lock(&self.cwd) = cwd.into();
+        *self.cwd.lock() = cwd.into();
     }
 }
 

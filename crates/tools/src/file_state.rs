@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::UNIX_EPOCH;
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use crate::limits::Limits;
 use crate::patch::changed_snippet;
 use crate::profile::Profile;
 use crate::read::number_lines;
-use crate::sync::lock;
 use crate::text_file::TextFile;
 
 /// The state of each file that was read or written in this session: the basis of read-before-write.
@@ -81,18 +80,18 @@ impl FileStates {
             written: Some(content.to_owned()),
             range: None,
         };
-        lock(&self.files).insert(path.into(), state);
+        self.files.lock().insert(path.into(), state);
     }
 
     /// Forgets every file, as after a compaction.
     pub fn clear(&self) {
-        lock(&self.files).clear();
+        self.files.lock().clear();
     }
 
     /// Returns the paths of the files that were seen, sorted.
     #[must_use]
     pub fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<_> = lock(&self.files).keys().cloned().collect();
+        let mut paths: Vec<_> = self.files.lock().keys().cloned().collect();
         paths.sort();
         paths
     }
@@ -130,11 +129,11 @@ impl FileStates {
     }
 
     pub(crate) fn get(&self, path: &Path) -> Option<FileState> {
-        lock(&self.files).get(path).cloned()
+        self.files.lock().get(path).cloned()
     }
 
     pub(crate) fn insert(&self, path: &Path, state: FileState) {
-        lock(&self.files).insert(path.to_owned(), state);
+        self.files.lock().insert(path.to_owned(), state);
     }
 
     /// Records the content of a file that a tool has just written.

@@ -36,7 +36,6 @@ mod set;
 mod shell_command;
 mod side_output;
 mod structured_output;
-mod sync;
 mod task_list;
 mod task_output;
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl NotebookEdit {
         if self.profile.notebooks_must_be_read {
             let mut bytes = [0; 4];
             getrandom::fill(&mut bytes).map_err(|error| failed(io::Error::other(error.to_string())))?;
-            return Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect());
+            return Ok(const_hex::encode(bytes));
         }
         random_text(11).map_err(failed)
     }

@@ -1,9 +1,9 @@
 //! TaskOutput and TaskStop: background commands.
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::background::{TaskStatus, TaskView};
@@ -13,7 +13,6 @@ use crate::json::Json;
 use crate::output::{Failure, ToolOutput};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
-use crate::sync::lock;
 use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 /// The TaskOutput tool.
@@ -263,7 +262,7 @@ impl Tool for TodoWrite {
         let all_done = new.as_array().is_some_and(|todos| todos.iter().all(is_done));
         // A list whose items are all completed is cleared.
         let kept = if all_done { Json::Array(Vec::new()) } else { new.clone() };
-        let old = std::mem::replace(&mut *lock(&self.todos), kept);
+        let old = std::mem::replace(&mut *self.todos.lock(), kept);
         let text = "Todos have been modified successfully. Ensure that you continue to use the todo list to track your \
                     progress. Please proceed with the current tasks if applicable";
         ToolOutput::success(text, &TodoRecord { old_todos: &old, new_todos: &new })

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use crate::background::BackgroundTasks;
@@ -35,13 +35,13 @@ pub(crate) struct ObservedPaths(Mutex<Vec<PathBuf>>);
 
 impl FileObserver for ObservedPaths {
     fn before_change(&self, path: &Path) {
-        self.0.lock().unwrap().push(path.to_owned());
+        self.0.lock().push(path.to_owned());
     }
 }
 
 impl ObservedPaths {
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 }
 

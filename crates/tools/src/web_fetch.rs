@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::IpAddr;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use ureq::http::Uri;
 
@@ -19,7 +19,6 @@ use crate::limits::show_size;
 use crate::output::{Failure, ToolOutput, take_utf16};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, required};
-use crate::sync::lock;
 use crate::tool::{InputSchema, Permit, Tool, ToolInput};
 
 use address::{PrivateAddress, PublicAddresses, is_private};
@@ -99,7 +98,7 @@ impl WebFetch {
     /// Returns a page from the cache, or fetches it.
     fn page(&self, url: &str, context: &ToolContext<'_>) -> Result<Page, Failure> {
         let cached = {
-            let mut pages = lock(&self.pages);
+            let mut pages = self.pages.lock();
             pages.retain(|entry| entry.fetched.elapsed() < CACHE_TIME);
             pages.iter().find(|entry| entry.url == url).map(|entry| entry.page.clone())
         };
@@ -108,7 +107,7 @@ impl WebFetch {
         }
         let page = fetch(url, context)?;
         if matches!(page.content, PageContent::Body { .. }) {
-            let mut pages = lock(&self.pages);
+            let mut pages = self.pages.lock();
             pages.truncate(CACHE_PAGES - 1);
             pages.push_front(CachedPage { url: url.to_owned(), fetched: Instant::now(), page: page.clone() });
         }

@@ -1,7 +1,9 @@
 //! The threads that wait for keys and signals.
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::queue::{EventQueue, InputEvent};
 
@@ -22,27 +24,23 @@ struct GateState {
 impl InputGate {
     /// Lets the thread read the next event.
     pub(crate) fn open(&self) {
-        self.lock().is_open = true;
+        self.state.lock().is_open = true;
         self.changed.notify_one();
     }
 
     /// Ends the thread before it reads another event.
     pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
+        self.state.lock().is_closed = true;
         self.changed.notify_one();
     }
 
     /// Waits until the next event may be read. Returns `false` if there will be none.
     fn wait(&self) -> bool {
         let is_waiting = |state: &mut GateState| !state.is_open && !state.is_closed;
-        let state = self.changed.wait_while(self.lock(), is_waiting);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        self.changed.wait_while(&mut state, is_waiting);
         state.is_open = false;
         !state.is_closed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The events of the screen: keys first, then messages of the agent.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::message::AgentMessage;
 
@@ -59,15 +60,15 @@ struct QueueState {
 
 impl EventQueue {
     pub(crate) fn push_input(&self, event: InputEvent) {
-        self.lock().input.push_back(event);
+        self.state.lock().input.push_back(event);
         self.changed.notify_one();
     }
 
     /// Adds a message. Waits while too many are pending.
     pub(crate) fn push_agent(&self, message: AgentMessage) {
         let is_full = |state: &mut QueueState| state.agent.len() >= MAX_MESSAGES && !state.is_closed;
-        let mut state =
-            self.has_room.wait_while(self.lock(), is_full).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        self.has_room.wait_while(&mut state, is_full);
         if !state.is_closed {
             state.agent.push_back(message);
             self.changed.notify_one();
@@ -76,7 +77,7 @@ impl EventQueue {
 
     /// Takes the next event. Waits for one until the deadline, or for ever without one.
     pub(crate) fn next(&self, deadline: Option<Instant>) -> ScreenEvent {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(event) = state.input.pop_front() {
                 return ScreenEvent::Input(event);
@@ -88,37 +89,33 @@ impl EventQueue {
                 return ScreenEvent::Agent(message);
             }
             let Some(deadline) = deadline else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut state);
                 continue;
             };
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return ScreenEvent::Deadline;
             }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left);
         }
     }
 
     /// Takes the next key or signal. Waits for one until the deadline; messages of the agent stay.
     pub(crate) fn next_input(&self, deadline: Instant) -> Option<InputEvent> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || !state.input.is_empty() {
                 return state.input.pop_front();
             }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left);
         }
     }
 
     /// Drops all further messages of the agent.
     pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
+        self.state.lock().is_closed = true;
         self.has_room.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -168,7 +165,7 @@ mod tests {
             });
             for _ in 0..2 * MAX_MESSAGES {
                 assert!(matches!(queue.next(None), ScreenEvent::Agent(_)));
-                assert!(queue.lock().agent.len() <= MAX_MESSAGES);
+                assert!(queue.state.lock().agent.len() <= MAX_MESSAGES);
             }
             // A screen that is gone does not keep the agent waiting.
             queue.close();

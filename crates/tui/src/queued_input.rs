@@ -1,9 +1,10 @@
 //! Prompts that were entered while a turn ran, shared by the screen and the thread of the agent.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use threadline_agent::{QueuedPrompt, TurnInput};
 use threadline_entry::Millis;
 
@@ -45,7 +46,7 @@ pub(crate) struct QueuedInput {
 
 impl QueuedInput {
     pub(crate) fn push(&self, prompt: EnteredPrompt, now: Millis) {
-        self.lock().push_back(QueuedEntry { prompt, time: now });
+        self.prompts.lock().push_back(QueuedEntry { prompt, time: now });
     }
 
     /// Takes the prompts of the next turn: those up to the first command, or one command.
@@ -54,21 +55,21 @@ impl QueuedInput {
         if !prompts.is_empty() {
             return Some(NextInput::Prompts(prompts));
         }
-        self.lock().pop_front().map(|entry| NextInput::Command(entry.prompt))
+        self.prompts.lock().pop_front().map(|entry| NextInput::Command(entry.prompt))
     }
 
     /// Takes all prompts, so that they can be changed.
     pub(crate) fn take_all(&self) -> Vec<EnteredPrompt> {
-        self.lock().drain(..).map(|entry| entry.prompt).collect()
+        self.prompts.lock().drain(..).map(|entry| entry.prompt).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.prompts.lock().is_empty()
     }
 
     /// The prompts as they are shown.
     pub(crate) fn shown(&self) -> Vec<String> {
-        self.lock().iter().map(|entry| entry.prompt.shown.clone()).collect()
+        self.prompts.lock().iter().map(|entry| entry.prompt.shown.clone()).collect()
     }
 
     /// Whether a turn that is interrupted before its reply begins gives its prompt back.
@@ -78,14 +79,10 @@ impl QueuedInput {
 
     /// Takes the prompts up to the first one that is a command.
     fn take_joining(&self) -> Vec<QueuedEntry> {
-        let mut prompts = self.lock();
+        let mut prompts = self.prompts.lock();
         let is_command = |entry: &QueuedEntry| entry.prompt.text.trim().starts_with(['/', '!', '#']);
         let count = prompts.iter().position(is_command).unwrap_or(prompts.len());
         prompts.drain(..count).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<QueuedEntry>> {
-        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

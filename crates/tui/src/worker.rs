@@ -1,11 +1,12 @@
 //! The thread of the agent: runs prompts, and waits for background work between them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::{RawValue, to_raw_value};
 use threadline_agent::{
     Agent, AgentConfig, ModelChange, QueuedPrompt, SandboxConfig, SummarizeError, SummaryPart, SystemClock,
@@ -93,7 +94,7 @@ impl Worker {
     pub(crate) fn send(&self, command: WorkerCommand) {
         // A thread that has ended has reported that.
         let _ = self.commands.send(command);
-        if let Some(waiting) = lock(&self.waiting).take() {
+        if let Some(waiting) = self.waiting.lock().take() {
             waiting.cancel();
         }
     }
@@ -104,10 +105,6 @@ impl Worker {
             let _ = thread.join();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct AgentThread<'a> {
@@ -216,15 +213,15 @@ impl<'a> AgentThread<'a> {
                 };
             }
             let cancel = CancelToken::new();
-            *lock(self.waiting) = Some(cancel.clone());
+            *self.waiting.lock() = Some(cancel.clone());
             // A command that came in between has not cancelled the wait.
             if let Ok(command) = commands.try_recv() {
-                lock(self.waiting).take();
+                self.waiting.lock().take();
                 return Some(command);
             }
             let Self { agent, narrator, .. } = self;
             agent.run_background(&cancel, &mut |event| narrator.event(&event));
-            lock(self.waiting).take();
+            self.waiting.lock().take();
         }
     }
 

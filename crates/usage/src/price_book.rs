@@ -1,7 +1,5 @@
 //! The price book: prices per model and start date, with their sources.
 
-use std::fmt::Write;
-
 use foldhash::HashMap;
 use sha2::{Digest, Sha256};
 use threadline_entry::{Json, Millis};
@@ -114,10 +112,7 @@ impl PriceBook {
         let mut hash = Sha256::new();
         hash.update(&self.digest);
         hash.update(json);
-        self.digest = hash.finalize().iter().take(6).fold(String::new(), |mut out, byte| {
-            let _ = write!(out, "{byte:02x}");
-            out
-        });
+        self.digest = const_hex::encode(&hash.finalize()[..6]);
         Ok(self)
     }
 

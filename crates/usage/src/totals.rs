@@ -1,10 +1,10 @@
 //! Sums of calls.
 
+use std::collections::BTreeSet;
 use std::ops::AddAssign;
 
 use crate::calls::{CompactionFigures, ModelCall};
 use crate::figures::TokenCounts;
-use crate::model_names::ModelNames;
 use crate::money::Money;
 use crate::price_book::{ModelPrice, PriceBook};
 use crate::stored::CallSum;
@@ -20,8 +20,8 @@ pub struct UsageTotals {
     pub web_searches: u64,
     /// The cost of the calls that have a price.
     pub cost: Money,
-    /// The models without a price, at most [`ModelNames::MAX`]; their calls are not included in `cost`.
-    pub unpriced: ModelNames,
+    /// The models without a price; their calls are not included in `cost`.
+    pub unpriced: BTreeSet<String>,
     /// The number of calls without a price.
     pub unpriced_calls: u64,
     /// The number of calls that used more output tokens than their log contains.
@@ -41,7 +41,7 @@ impl AddAssign<&Self> for UsageTotals {
         self.tokens += &other.tokens;
         self.web_searches += other.web_searches;
         self.cost += other.cost;
-        self.unpriced += &other.unpriced;
+        self.unpriced.extend(other.unpriced.iter().cloned());
         self.unpriced_calls += other.unpriced_calls;
         self.under_reported += other.under_reported;
         self.unlogged_compactions += other.unlogged_compactions;
@@ -59,7 +59,7 @@ impl UsageTotals {
             tokens: self.tokens.minus(part.tokens),
             web_searches: self.web_searches.saturating_sub(part.web_searches),
             cost: if part.cost < self.cost { self.cost - part.cost } else { Money::ZERO },
-            unpriced: if unpriced_calls > 0 { self.unpriced.clone() } else { ModelNames::default() },
+            unpriced: if unpriced_calls > 0 { self.unpriced.clone() } else { BTreeSet::new() },
             unpriced_calls,
             under_reported: self.under_reported.saturating_sub(part.under_reported),
             unlogged_compactions: self.unlogged_compactions.saturating_sub(part.unlogged_compactions),
@@ -82,13 +82,11 @@ impl UsageTotals {
         format!("{}{}", if self.is_lower_bound() { "≥ " } else { "" }, self.cost.short())
     }
 
-    /// Returns the names of the models without a price: the first few, and how many more there are, if there
-    /// are not too many to count.
+    /// Returns the names of the models without a price: the first few, and how many more there are.
     pub fn unpriced_models(&self) -> String {
-        let names: Vec<&str> = self.unpriced.iter().take(MAX_NAMED_MODELS).collect();
+        let names: Vec<&str> = self.unpriced.iter().map(String::as_str).take(MAX_NAMED_MODELS).collect();
         match self.unpriced.len() - names.len() {
             0 => names.join(", "),
-            _ if self.unpriced.len() == ModelNames::MAX => format!("{} and more", names.join(", ")),
             more => format!("{} and {more} more", names.join(", ")),
         }
     }
@@ -137,13 +135,9 @@ impl UsageTotals {
             Some(cost) => self.cost += cost,
             None => {
                 self.unpriced_calls += 1;
-                let name = call.model;
-                let fast = call.fast && !prices.is_empty();
-                if fast {
-                    self.unpriced.insert(&format!("{name} (fast)"))
-                } else {
-                    self.unpriced.insert(name)
-                }
+                let is_fast = call.fast && !prices.is_empty();
+                let name = if is_fast { format!("{} (fast)", call.model) } else { call.model.to_owned() };
+                self.unpriced.insert(name);
             }
         }
     }
@@ -165,7 +159,7 @@ impl UsageTotals {
             Some(cost) => self.cost += cost,
             None => {
                 self.unpriced_calls += sum.calls;
-                self.unpriced.insert(call.model);
+                self.unpriced.insert(call.model.to_owned());
             }
         }
     }
@@ -206,10 +200,10 @@ mod tests {
     use super::UsageTotals;
 
     #[test]
-    fn a_text_about_very_many_models_without_a_price_names_few() {
+    fn a_text_about_many_models_without_a_price_names_few() {
         let mut totals = UsageTotals { calls: 1000, unpriced_calls: 1000, ..UsageTotals::default() };
-        (100..1100).for_each(|idx| totals.unpriced.insert(&format!("m{idx}")));
-        let names = "m100, m1000, m1001, m1002, m1003, m1004, m1005, m1006 and more";
+        totals.unpriced = (100..1100).map(|idx| format!("m{idx}")).collect();
+        let names = "m100, m1000, m1001, m1002, m1003, m1004, m1005, m1006 and 992 more";
         assert_eq!(totals.unpriced_models(), names);
         assert_eq!(totals.caveat().unwrap(), format!("1000 calls without a price ({names})"));
         totals.unpriced = (1..=9).map(|idx| format!("m{idx}")).collect();

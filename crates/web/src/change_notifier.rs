@@ -1,11 +1,11 @@
 //! Notifies open pages of changes in the homes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
+use parking_lot::Mutex;
 use threadline_app::Store;
-use threadline_app::sync::lock;
 use tokio::sync::watch;
 
 /// Polling interval for folders that cannot be watched.
@@ -31,7 +31,7 @@ impl ChangeNotifier {
 
     /// Returns a receiver of the number of changes so far. Starts to watch the homes at the first call.
     pub(crate) fn subscribe(&self, store: &Store) -> watch::Receiver<u64> {
-        let mut watching = lock(&self.watcher);
+        let mut watching = self.watcher.lock();
         if watching.is_none() {
             *watching = self.watch(store);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,12 +18,11 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep};
-
-use threadline_app::sync::lock;
 
 use crate::server::shutdown_started;
 
@@ -94,7 +93,7 @@ struct UntrustedConnections(Arc<Mutex<BTreeMap<u64, Arc<Notify>>>>);
 impl UntrustedConnections {
     /// Adds a connection.
     fn add(&self) -> UntrustedConnection {
-        let mut connections = lock(&self.0);
+        let mut connections = self.0.lock();
         let number = connections.last_key_value().map_or(0, |(last, _)| last + 1);
         let close = Arc::new(Notify::new());
         connections.insert(number, Arc::clone(&close));
@@ -103,7 +102,7 @@ impl UntrustedConnections {
 
     /// Closes the connection that was added first.
     fn close_oldest(&self) {
-        if let Some((_, close)) = lock(&self.0).pop_first() {
+        if let Some((_, close)) = self.0.lock().pop_first() {
             close.notify_one();
         }
     }
@@ -125,7 +124,7 @@ impl UntrustedConnection {
     }
 
     fn remove(&self) {
-        let mut connections = lock(&self.connections.0);
+        let mut connections = self.connections.0.lock();
         // After the entry was removed, another one can have its number.
         if connections.get(&self.number).is_some_and(|close| Arc::ptr_eq(close, &self.close)) {
             connections.remove(&self.number);

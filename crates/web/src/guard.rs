@@ -7,13 +7,14 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
 
 use crate::connection::UntrustedConnection;
 use crate::request::ResponseFormat;
@@ -183,7 +184,7 @@ impl AccessGuard {
 
     /// Consumes the code and returns whether it was still valid.
     fn take_code(&self) -> bool {
-        let until = self.code_expires.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let until = self.code_expires.lock().take();
         until.is_some_and(|until| Instant::now() < until)
     }
 }

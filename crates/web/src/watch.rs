@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
-use threadline_app::sync::lock;
+use parking_lot::Mutex;
 use threadline_app::{SessionFile, SessionSlot};
 use tokio::sync::{Notify, watch};
 
@@ -42,7 +42,7 @@ pub(crate) struct SessionWatch {
 impl SessionWatches {
     /// Follows a session. Clients of the same session share one watch.
     pub(crate) fn follow(&self, state: &ServerState, id: &str) -> Arc<SessionWatch> {
-        let mut watches = lock(&self.0);
+        let mut watches = self.0.lock();
         watches.retain(|_, watch| watch.strong_count() > 0);
         if let Some(watch) = watches.get(id).and_then(Weak::upgrade) {
             return watch;

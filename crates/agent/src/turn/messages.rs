@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use threadline_api::{ApiError, Message, RawObject, Role};
 
 use super::TurnState;
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::error_text::{ErrorReport, compact, filler};
 use crate::event::{AgentEvent, TurnEnd};
 use crate::json::raw;
@@ -56,7 +56,7 @@ impl Agent {
     ) -> Result<(), WriteError> {
         let is_meta = fields.is_meta;
         let fields = UserLineFields { prompt_id: Some(&state.prompt_id), ..fields };
-        let written = lock(&self.writer).user(content, fields, &*self.clock)?;
+        let written = self.writer.lock().user(content, fields, &*self.clock)?;
         let message = RawObject::new().with("role", "user").with("content", &blocks);
         events(AgentEvent::User {
             uuid: &written.uuid,
@@ -77,7 +77,7 @@ impl Agent {
         fields: ErrorFields<'_>,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
-        let (uuid, message) = lock(&self.writer).synthetic(text, fields, &*self.clock)?;
+        let (uuid, message) = self.writer.lock().synthetic(text, fields, &*self.clock)?;
         events(AgentEvent::Assistant {
             uuid: &uuid,
             message: &message,
@@ -94,7 +94,7 @@ impl Agent {
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnEnd, WriteError> {
         let mut report = ErrorReport::new(error, &self.config.model, self.client.config().host());
-        let has_details = lock(&self.writer).format().has_error_details;
+        let has_details = self.writer.lock().format().has_error_details;
         if !has_details && let ApiError::Status { status, body, .. } = error {
             report.text = format!("API Error: {status} {}", compact(body));
         }
@@ -131,7 +131,7 @@ impl Agent {
             return Ok(TurnEnd::TakenBack);
         }
         if self.config.is_interactive && self.role.is_none() && !text.trim().is_empty() {
-            lock(&self.writer).synthetic(&text, ErrorFields::default(), &*self.clock)?;
+            self.writer.lock().synthetic(&text, ErrorFields::default(), &*self.clock)?;
             self.conversation.push(Role::Assistant, vec![Message::text_block(&text)]);
         }
         self.interrupt(Interruption::Reply, state, events)

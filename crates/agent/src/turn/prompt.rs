@@ -6,7 +6,7 @@ use threadline_cancel::CancelToken;
 use threadline_entry::Millis;
 
 use super::TurnState;
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::compaction::{CompactError, CompactTrigger};
 use crate::error_text::filler;
 use crate::event::{AgentEvent, TurnEnd};
@@ -108,7 +108,7 @@ impl Agent {
         self.write_modes()?;
         let entered: Vec<(Option<String>, Millis)> =
             prompts.iter().map(|prompt| (prompt_text(&prompt.content), prompt.time)).collect();
-        lock(&self.writer).queue_and_dequeue(&entered, &*self.clock)?;
+        self.writer.lock().queue_and_dequeue(&entered, &*self.clock)?;
         let mut end = Some(TurnEnd::NotSent);
         for prompt in prompts {
             if end.is_some() {
@@ -132,16 +132,16 @@ impl Agent {
         let runs = match self.prompt_hooks(&text, cancel, events) {
             PromptVerdict::Send(runs) => runs,
             PromptVerdict::Block(reason) | PromptVerdict::Stop(reason) => {
-                let uuid = lock(&self.writer).prompt_stopped(&reason, &*self.clock)?;
+                let uuid = self.writer.lock().prompt_stopped(&reason, &*self.clock)?;
                 events(AgentEvent::PromptStopped { uuid: &uuid, text: &reason });
                 return Ok(());
             }
         };
         let uuid = self.clock.new_uuid();
         {
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer.lock();
             if writer.format().snapshot_precedes_prompt {
-                lock(&self.backups).start_prompt(&uuid, &mut writer, &*self.clock)?;
+                self.backups.lock().start_prompt(&uuid, &mut writer, &*self.clock)?;
             }
         }
         self.write_prompt(prompt, &uuid, None, state, events)?;
@@ -205,16 +205,16 @@ impl Agent {
         let clock = std::sync::Arc::clone(&self.clock);
         let is_text = prompt.get().starts_with('"');
         let text = prompt_text(prompt);
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let format = writer.format();
         writer.set_git_branch(crate::git::branch(&self.config.paths.cwd));
         if takes_snapshot && format.snapshot_precedes_prompt {
-            lock(&self.backups).start_prompt(&state.prompt_uuid, &mut writer, &*clock)?;
+            self.backups.lock().start_prompt(&state.prompt_uuid, &mut writer, &*clock)?;
         }
         if self.config.is_interactive {
             drop(writer);
             self.write_modes()?;
-            writer = lock(&self.writer);
+            writer = self.writer.lock();
         } else {
             writer.queue(text.as_deref().filter(|_| is_text), &*clock)?;
         }
@@ -269,7 +269,7 @@ impl Agent {
         let text = prompt_text(prompt);
         let prompt_id = state.prompt_id.clone();
         self.prepare_plan();
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         let mode = self.config.permissions.mode().name();
         let fields = UserLineFields {
             prompt_id: Some(&prompt_id),
@@ -283,7 +283,7 @@ impl Agent {
         let written = writer.user(prompt, fields, &*clock)?;
         state.has_prompt_line = origin.is_none();
         if origin.is_none() && !writer.format().snapshot_precedes_prompt {
-            lock(&self.backups).start_prompt(uuid, &mut writer, &*clock)?;
+            self.backups.lock().start_prompt(uuid, &mut writer, &*clock)?;
         }
         drop(writer);
         state.num_turns += 1;
@@ -317,7 +317,7 @@ impl Agent {
             prompt_source: self.prompt_source(state),
             ..fields
         };
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer.lock();
         writer.user(prompt, prompt_fields, &*self.clock)?;
         writer.user(&raw(&reason), fields, &*self.clock)?;
         Ok(())
@@ -330,7 +330,7 @@ impl Agent {
         state: &mut TurnState,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<TurnEnd, WriteError> {
-        let uuid = lock(&self.writer).prompt_stopped(&reason, &*self.clock)?;
+        let uuid = self.writer.lock().prompt_stopped(&reason, &*self.clock)?;
         events(AgentEvent::PromptStopped { uuid: &uuid, text: &reason });
         state.text = reason;
         Ok(TurnEnd::NotSent)
@@ -372,7 +372,7 @@ impl Agent {
             origin,
             ..UserLineFields::default()
         };
-        let written = lock(&self.writer).user(task, fields, &*self.clock)?;
+        let written = self.writer.lock().user(task, fields, &*self.clock)?;
         state.num_turns += 1;
         let text = prompt_text(task).unwrap_or_default();
         self.conversation.push(Role::User, vec![Message::text_block(&text)]);

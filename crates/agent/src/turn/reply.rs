@@ -9,7 +9,7 @@ use threadline_cancel::CancelToken;
 
 use super::TurnState;
 use super::usage::logged_usage;
-use crate::agent::{Agent, lock};
+use crate::agent::Agent;
 use crate::error_text::{filler, refusal, retry_kind};
 use crate::event::{AgentEvent, TurnEnd};
 use crate::plan_mode::without_plan;
@@ -158,7 +158,7 @@ impl Agent {
         state.stop_reason = reply.stop_reason();
         state.has_reply = true;
         let usage = logged_usage(&reply.message.get_object("usage").unwrap_or_default());
-        let has_final_usage = lock(&self.writer).format().has_final_usage;
+        let has_final_usage = self.writer.lock().format().has_final_usage;
         let first_usage = blocks.last().and_then(|block| block.message.get_object("usage"));
         self.last_usage_json = first_usage.filter(|_| !has_final_usage).unwrap_or_else(|| usage.clone());
         self.last_usage = Usage::of(&self.last_usage_json);
@@ -175,7 +175,7 @@ impl Agent {
             }
             messages.push((prepared.uuid.clone(), message));
         }
-        lock(&self.writer).assistant(&messages, reply.request_id.as_deref(), &*self.clock)?;
+        self.writer.lock().assistant(&messages, reply.request_id.as_deref(), &*self.clock)?;
         let sent: Vec<RawObject> = blocks.iter().map(|block| without_plan(block.block.clone())).collect();
         self.conversation.note_thinking(&sent, &self.request.model);
         self.conversation.push(Role::Assistant, sent);

@@ -1,7 +1,8 @@
 //! Questions to a person: plans, choices, and the hooks that answer questions about calls.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use threadline_agent::{
     AgentConfig, AgentEvent, HookSettings, PermissionAnswer, PermissionPrompt, PermissionRequest, TurnSummary,
@@ -22,8 +23,8 @@ struct ScriptedPerson {
 impl PermissionPrompt for ScriptedPerson {
     fn ask(&self, request: &PermissionRequest<'_>, cancel: &CancelToken) -> PermissionAnswer {
         let input = serde_json::from_str(request.input.get()).unwrap();
-        self.asked.lock().unwrap().push((request.tool.to_owned(), input));
-        let mut answers = self.answers.lock().unwrap();
+        self.asked.lock().push((request.tool.to_owned(), input));
+        let mut answers = self.answers.lock();
         if answers.is_empty() {
             assert!(cancel.wait(std::time::Duration::from_secs(60)), "nobody answered");
             return PermissionAnswer::Interrupt;
@@ -149,7 +150,7 @@ fn the_plan_file_can_be_written_in_plan_mode_and_other_files_cannot() {
         vec![PermissionAnswer::Deny("Think again".to_owned())],
     );
     assert!(second.result(1).starts_with("File created successfully"), "{}", second.result(1));
-    let (tool, input) = &second.person.asked.lock().unwrap()[0];
+    let (tool, input) = &second.person.asked.lock()[0];
     assert_eq!((tool.as_str(), input["plan"].as_str()), ("ExitPlanMode", Some("The plan")));
     assert_eq!(second.result(2), "Think again");
     assert!(second.modes.is_empty());
@@ -162,7 +163,7 @@ fn a_plan_cannot_be_presented_outside_of_plan_mode() {
         vec![ScriptedReply::call("ExitPlanMode", json!({"plan": "p"})), ScriptedReply::text("Done.")];
     let played = play(&stage, config(&stage, PermissionMode::Default), replies, Vec::new());
     assert!(played.result(1).contains("You are not in plan mode."));
-    assert!(played.person.asked.lock().unwrap().is_empty());
+    assert!(played.person.asked.lock().is_empty());
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! A person at a screen, while a turn runs.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use threadline_agent::{
@@ -25,7 +26,7 @@ struct Person {
 
 impl TurnInput for Person {
     fn take_prompts(&self) -> Vec<QueuedPrompt> {
-        std::mem::take(&mut self.prompts.lock().unwrap())
+        std::mem::take(&mut self.prompts.lock())
     }
 
     fn takes_prompt_back(&self) -> bool {
@@ -85,7 +86,7 @@ fn prompts_join_the_turn_after_its_tools_and_are_there_after_a_resume() {
     let call = ScriptedReply::call("Bash", json!({"command": "echo out"}));
     let api = ScriptedApi::start(vec![call, ScriptedReply::text("Done.")]);
     let person = Arc::new(Person::default());
-    person.prompts.lock().unwrap().extend([queued("also this"), queued("and that")]);
+    person.prompts.lock().extend([queued("also this"), queued("and that")]);
     run(&mut interactive(&stage, &api, &person), "first");
     let sent = messages(&api.requests()[1].body);
     let (role, last) = sent.last().unwrap();

@@ -1,7 +1,8 @@
 //! Turns without faults.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use threadline_agent::{
@@ -191,8 +192,8 @@ struct ScriptedPrompt {
 
 impl PermissionPrompt for ScriptedPrompt {
     fn ask(&self, request: &PermissionRequest<'_>, _: &CancelToken) -> PermissionAnswer {
-        self.asked.lock().unwrap().push(format!("{} {}", request.tool, request.description));
-        self.answers.lock().unwrap().remove(0)
+        self.asked.lock().push(format!("{} {}", request.tool, request.description));
+        self.answers.lock().remove(0)
     }
 }
 
@@ -229,7 +230,7 @@ fn a_prompt_allows_changes_denies_and_interrupts() {
     // The input that a deny rule matches, and the interrupted call.
     assert_eq!(summary.denials.len(), 2);
     assert_eq!(
-        *prompt.asked.lock().unwrap(),
+        *prompt.asked.lock(),
         ["Bash touch one", "Bash touch two", "Bash touch three", "Bash touch four"]
     );
     let exists = |name: &str| stage.work().join(name).exists();

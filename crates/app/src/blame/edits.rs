@@ -3,9 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use memchr::memmem::Finder;
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use threadline_entry::{FirstPromptSearch, LineReader, Millis, key};
 use threadline_session::{EntryIndex, FileEdit, FileText, InputKind, SessionFamily};
@@ -14,7 +15,6 @@ use threadline_view::{agent_anchor, anchor, turn_title};
 
 use crate::error::AppError;
 use crate::load::{MainLines, load_unpriced};
-use crate::sync::{into_inner, lock};
 use crate::usage::MAX_LINE;
 
 /// An edit of a file by a session.
@@ -191,14 +191,14 @@ pub(crate) fn sessions_with_edits<'s>(
             Ok(found) => found.then_some(*at),
             Err(error) => {
                 if error.kind() != std::io::ErrorKind::NotFound {
-                    lock(&errors).push(AppError::Read { path: log.path.clone(), source: error });
+                    errors.lock().push(AppError::Read { path: log.path.clone(), source: error });
                 }
                 None
             }
         };
     let found: HashSet<usize> =
         logs.par_iter().with_max_len(1).map_init(Vec::new, search).flatten_iter().collect();
-    unread.extend(into_inner(errors));
+    unread.extend(errors.into_inner());
     let mut found: Vec<usize> = found.into_iter().collect();
     found.sort_unstable();
     found.into_iter().map(|at| &sessions[at]).collect()

@@ -298,7 +298,7 @@ fn read_totals(rest: &mut ByteReader<'_>) -> Option<UsageTotals> {
     rest.0 = after;
     totals.cost = Money::from_steps(i128::from_le_bytes(*steps));
     for _ in 0..rest.number()? {
-        totals.unpriced.insert(&rest.text()?);
+        totals.unpriced.insert(rest.text()?);
     }
     Some(totals)
 }

@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::{Condvar, Mutex};
 use threadline_store::SessionLogs;
 
 use super::OverviewFacts;
 use crate::config::App;
-use crate::sync::lock;
 
 /// Size and modification time of each log.
 type LogVersions = HashMap<PathBuf, (u64, SystemTime)>;
@@ -59,7 +59,7 @@ impl OverviewReader {
         let logs = listing.found.iter().flat_map(SessionLogs::logs);
         let wanted: LogVersions = logs.map(|log| (log.path.clone(), (log.size, log.modified))).collect();
         let start = Instant::now();
-        let mut state = lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         let is_current = |state: &ReaderState| state.facts.is_some() && state.versions == wanted;
         if is_current(&state) {
             return ReadOverview { facts: state.facts.clone(), is_reading: false };
@@ -71,7 +71,7 @@ impl OverviewReader {
                 state.is_reading = self.start(listing.found, unread, wanted.clone(), now);
             }
             let Some(left) = timeout.checked_sub(start.elapsed()) else { break };
-            state = wait(&self.shared.changed, state, left);
+            self.shared.changed.wait_for(&mut state, left);
             if is_current(&state) || (request.is_none() && !state.is_reading) {
                 break;
             }
@@ -83,7 +83,7 @@ impl OverviewReader {
     /// Returns the facts that were read last, without looking at the logs. Waits up to `timeout` for the
     /// first ones.
     pub fn latest(&self, now: SystemTime, timeout: Duration) -> ReadOverview {
-        let state = lock(&self.shared.state);
+        let state = self.shared.state.lock();
         match state.facts.clone() {
             Some(facts) => ReadOverview { facts: Some(facts), is_reading: state.is_reading },
             None => {
@@ -108,7 +108,7 @@ impl OverviewReader {
             let ended = ReadingEnd { shared: &shared, on_change: &*on_change };
             let options = app.overview_options();
             if let Ok(facts) = app.overview_facts_of(&sessions, unread, &options, now, &|| ()) {
-                let mut state = lock(&shared.state);
+                let mut state = shared.state.lock();
                 state.facts = Some(Arc::new(facts));
                 state.versions = versions;
             }
@@ -118,14 +118,6 @@ impl OverviewReader {
     }
 }
 
-fn wait<'m>(
-    changed: &Condvar,
-    state: MutexGuard<'m, ReaderState>,
-    timeout: Duration,
-) -> MutexGuard<'m, ReaderState> {
-    changed.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0
-}
-
 struct ReadingEnd<'a> {
     shared: &'a Shared,
     on_change: &'a dyn Fn(),
@@ -133,7 +125,7 @@ struct ReadingEnd<'a> {
 
 impl Drop for ReadingEnd<'_> {
     fn drop(&mut self) {
-        let mut state = lock(&self.shared.state);
+        let mut state = self.shared.state.lock();
         state.is_reading = false;
         let is_awaited = std::mem::take(&mut state.is_awaited);
         drop(state);

@@ -1,9 +1,10 @@
 //! The connection to the database.
 
 use std::error::Error as _;
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
 
@@ -44,7 +45,7 @@ impl PostgresArchive {
         &self,
         statements: impl FnOnce(&mut Client) -> Result<T, ArchiveError>,
     ) -> Result<T, ArchiveError> {
-        let mut client = self.lock();
+        let mut client = self.client.lock();
         if client.as_ref().is_none_or(Client::is_closed) {
             *client = Some(self.connect()?);
         }
@@ -52,10 +53,6 @@ impl PostgresArchive {
             Some(client) => statements(client),
             None => Err(ArchiveError::Busy),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Client>> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a connection.

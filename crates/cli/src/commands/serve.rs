@@ -97,7 +97,7 @@ pub(crate) fn random_key() -> Result<String, CommandError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| CommandError::new(format!("cannot generate random numbers: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(const_hex::encode(bytes))
 }
 
 /// Opens a URL in the browser. Errors are ignored, since the URL was printed.

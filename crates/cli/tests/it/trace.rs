@@ -5,10 +5,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use threadline_testkit::{TestHome, session_uuid};
 
@@ -80,10 +81,10 @@ fn serve(
         let request: Value = serde_json::from_slice(&body).unwrap();
         for span in request["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap() {
             let id = format!("{}/{}", span["traceId"].as_str().unwrap(), span["spanId"].as_str().unwrap());
-            ids.lock().unwrap().insert(id);
+            ids.lock().insert(id);
         }
         std::thread::sleep(Duration::from_millis(pause.load(Ordering::Relaxed)));
-        let (status, body) = *reply.lock().unwrap();
+        let (status, body) = *reply.lock();
         let response = format!(
             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
@@ -156,7 +157,7 @@ fn a_hook_sends_each_turn_and_status_reports_it() {
         let (code, out, err) =
             run_hook(receiver.command(state.path(), &["trace", "hook"]), &hook_input(&home, "s", "Stop"));
         assert_eq!((code, &*out, &*err), (Some(0), "", ""));
-        assert_eq!(receiver.ids.lock().unwrap().len(), 2 * n);
+        assert_eq!(receiver.ids.lock().len(), 2 * n);
     }
     let status = receiver.command(state.path(), &["trace", "status", "--json"]).output().unwrap();
     let line: Value = serde_json::from_slice(&status.stdout).unwrap();
@@ -217,7 +218,7 @@ fn killed_hooks_lose_no_spans() {
         .map(|line| format!("{}/{}", line["trace"].as_str().unwrap(), line["span"].as_str().unwrap()))
         .collect();
     assert_eq!(expected.len(), 2 * kills);
-    assert_eq!(*receiver.ids.lock().unwrap(), expected);
+    assert_eq!(*receiver.ids.lock(), expected);
 }
 
 #[test]
@@ -240,7 +241,7 @@ fn a_push_continues_where_it_stopped() {
     assert_eq!(push(&[]).1, "5 sessions sent: 5 turns, 10 spans in 5 requests; 0 unchanged\n");
     assert_eq!(push(&[]).1, "0 sessions sent: 0 turns, 0 spans in 0 requests; 5 unchanged\n");
     assert_eq!(push(&["--again"]).1, "5 sessions sent: 5 turns, 10 spans in 5 requests; 0 unchanged\n");
-    assert_eq!(receiver.ids.lock().unwrap().len(), 10);
+    assert_eq!(receiver.ids.lock().len(), 10);
     assert!(push(&["--since", "2031-01-01"]).1.starts_with("0 sessions sent"));
     let docs =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md")).unwrap();
@@ -261,7 +262,7 @@ fn rejected_spans_are_reported() {
         ("400 Bad Request", "no"),
         ("200 OK", r#"{"partialSuccess":{"rejectedSpans":"2","errorMessage":""}}"#),
     ] {
-        *receiver.reply.lock().unwrap() = (status, body);
+        *receiver.reply.lock() = (status, body);
         let args = ["--home", root, "trace", "push", "--all", "--again"];
         let done = receiver.command(state.path(), &args).output().unwrap();
         let (out, err) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());

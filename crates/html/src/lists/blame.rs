@@ -56,7 +56,7 @@ pub struct FilePage<'a> {
 fn edit_link(edit: &BlameEditObject) -> String {
     let mut href = link::session(&edit.session);
     href.push('#');
-    link::encode(&edit.anchor, &mut href);
+    href.extend(link::encode(&edit.anchor));
     href
 }
 

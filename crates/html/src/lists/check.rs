@@ -91,7 +91,7 @@ fn list<'f>(out: &mut Markup, here: &str, agent: Option<&str>, findings: impl It
             let mut href = format!("{here}#");
             if let Some(agent) = agent {
                 href.push_str("a-");
-                link::encode(agent, &mut href);
+                href.extend(link::encode(agent));
                 href.push('-');
             }
             href.push_str(&format!("m{}", at.line_no));

@@ -66,7 +66,7 @@ fn conversation_link(side: &ConversationObject) -> String {
     let mut href = link::session(&side.session);
     if let Some(branch) = &side.branch {
         href.push_str("?branch=");
-        link::encode(branch, &mut href);
+        href.extend(link::encode(branch));
     }
     href
 }

@@ -95,7 +95,7 @@ fn line(out: &mut Markup, record: &RecordExplanation, zone: &TimeZone) {
     href.push('#');
     if let Some(agent) = agent {
         href.push_str("a-");
-        link::encode(agent, &mut href);
+        href.extend(link::encode(agent));
         href.push('-');
     }
     href.push_str(&format!("m{}", record.line));

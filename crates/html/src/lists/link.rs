@@ -1,7 +1,10 @@
 //! Links: a path and query parameters, percent-encoded.
 
 use std::collections::HashMap;
-use std::fmt::Write;
+
+use percent_encoding::{AsciiSet, PercentEncode, utf8_percent_encode};
+
+use crate::text_format::{URL_TEXT, encode_url};
 
 /// Returns a link to `path` with the query parameters `pairs`. Only the values are encoded.
 pub fn href<'p>(path: &str, pairs: impl IntoIterator<Item = (&'p str, &'p str)>) -> String {
@@ -10,34 +13,20 @@ pub fn href<'p>(path: &str, pairs: impl IntoIterator<Item = (&'p str, &'p str)>)
         link.push(if n == 0 { '?' } else { '&' });
         link.push_str(key);
         link.push('=');
-        encode(value, &mut link);
+        link.extend(encode(value));
     }
     link
 }
 
-/// Appends text to a link. Bytes other than ASCII letters, digits and `-_.~/` are percent-encoded.
-pub(crate) fn encode(text: &str, link: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
-                link.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(link, "%{byte:02X}");
-            }
-        }
-    }
+/// Percent-encodes a value in a link. Slashes are kept.
+pub(crate) fn encode(value: &str) -> PercentEncode<'_> {
+    const ENCODED: &AsciiSet = &URL_TEXT.remove(b'/');
+    utf8_percent_encode(value, ENCODED)
 }
 
 /// Returns the link to a session.
 pub(crate) fn session(id: &str) -> String {
-    let mut link = "/s/".to_owned();
-    // `encode` keeps slashes, but one in an id would split the path.
-    for part in id.split_inclusive('/') {
-        encode(part.trim_end_matches('/'), &mut link);
-        link.push_str(if part.ends_with('/') { "%2F" } else { "" });
-    }
-    link
+    format!("/s/{}", encode_url(id))
 }
 
 /// Returns the short name of a project: the last component of its directory.

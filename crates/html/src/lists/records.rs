@@ -71,7 +71,7 @@ impl RecordLine {
         href.push('#');
         if let Some(agent) = &self.agent {
             href.push_str("a-");
-            link::encode(agent, &mut href);
+            href.extend(link::encode(agent));
             href.push('-');
         }
         href.push_str(&format!("m{line}"));

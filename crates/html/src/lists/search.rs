@@ -280,10 +280,10 @@ fn to(query: &str, session: &SessionHits, block: &BlockHit) -> String {
     href.push('#');
     if let Some(agent) = &block.agent {
         href.push_str("a-");
-        link::encode(agent, &mut href);
+        href.extend(link::encode(agent));
         href.push('-');
     }
-    link::encode(&block.anchor, &mut href);
+    href.extend(link::encode(&block.anchor));
     href
 }
 

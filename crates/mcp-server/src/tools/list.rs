@@ -263,7 +263,7 @@ impl ListedSession {
             tokens: figures.map(|figures| figures.totals.tokens.into()),
             cost_usd: figures.map(|figures| figures.totals.cost.to_f64()),
             unpriced_models: figures
-                .map(|figures| figures.totals.unpriced.iter().map(str::to_owned).collect())
+                .map(|figures| figures.totals.unpriced.iter().cloned().collect())
                 .unwrap_or_default(),
         }
     }

@@ -192,7 +192,7 @@ impl UsageItem {
             web_searches: totals.web_searches,
             cost_usd: totals.cost.to_f64(),
             is_minimum: totals.is_lower_bound(),
-            unpriced_models: totals.unpriced.iter().map(str::to_owned).collect(),
+            unpriced_models: totals.unpriced.iter().cloned().collect(),
             ..Self::default()
         }
     }

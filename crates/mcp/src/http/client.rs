@@ -1,16 +1,16 @@
 //! HTTP requests to one server.
 
 use std::io::Read;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use threadline_api::{SseEvent, SseParser, tls_config};
 use threadline_cancel::{CancelGuard, CancelToken};
 use ureq::Body;
 use ureq::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
 use crate::exchange::MAX_MESSAGE;
-use crate::lock;
 
 /// Settings for servers over HTTP.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl HttpClient {
         request: &HttpRequest<'_>,
         cancel: &CancelToken,
     ) -> Result<HttpResponse, String> {
-        let agent = lock(&self.idle).pop();
+        let agent = self.idle.lock().pop();
         let agent = agent.unwrap_or_else(|| ureq::Agent::from(self.config.clone()));
         let closed = agent.clone();
         let guard = cancel.on_cancel(move || closed.shutdown());
@@ -142,7 +142,7 @@ impl UsedConnection {
         drop(_guard);
         // An agent that was shut down accepts no request.
         if !cancel.is_cancelled() {
-            lock(&pool).push(agent);
+            pool.lock().push(agent);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! The older transport: one stream of events with all answers, and an address for requests.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use threadline_cancel::CancelToken;
 use ureq::http::{Method, Uri};
 
 use super::client::{HttpClient, HttpRequest};
 use crate::exchange::{Exchange, Incoming, OutgoingMessage};
-use crate::lock;
 
 /// A server with a stream of events.
 pub(crate) struct LegacyServer {
@@ -26,7 +26,7 @@ impl LegacyServer {
 
     /// Opens the stream with the first message. Returns the address for requests.
     fn endpoint(&self, incoming: &Incoming, cancel: &CancelToken) -> Result<Uri, String> {
-        let mut endpoint = lock(&self.endpoint);
+        let mut endpoint = self.endpoint.lock();
         if let Some(endpoint) = &*endpoint {
             return Ok(endpoint.clone());
         }

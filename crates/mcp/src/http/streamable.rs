@@ -1,6 +1,6 @@
 //! The streamable transport: each message is a request, whose response contains the answer.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use serde::Deserialize;
 use threadline_cancel::CancelToken;
@@ -8,7 +8,6 @@ use ureq::http::{Method, StatusCode};
 
 use super::client::{HttpClient, HttpRequest};
 use crate::exchange::{Exchange, Incoming, OutgoingMessage};
-use crate::lock;
 
 const ACCEPT: &str = "application/json, text/event-stream";
 
@@ -42,14 +41,14 @@ impl StreamableServer {
     }
 
     fn headers(&self) -> Vec<(&'static str, String)> {
-        let session = lock(&self.session).clone();
+        let session = self.session.lock().clone();
         let headers = [("mcp-session-id", session.id), ("mcp-protocol-version", session.protocol_version)];
         headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
     /// Remembers the version of the protocol, which is in the answer to the first request.
     fn note_version(&self, json: &str) {
-        let mut session = lock(&self.session);
+        let mut session = self.session.lock();
         if session.protocol_version.is_none()
             && let Ok(answer) = serde_json::from_str::<InitializeAnswer>(json)
         {
@@ -74,12 +73,12 @@ impl Exchange for StreamableServer {
             is_short: message.id.is_none(),
         };
         let response = self.client.send(&request, cancel)?;
-        if response.status() == StatusCode::NOT_FOUND && lock(&self.session).id.is_some() {
+        if response.status() == StatusCode::NOT_FOUND && self.session.lock().id.is_some() {
             return Err("the server has ended the session".to_owned());
         }
         let response = response.check()?;
         if let Some(id) = response.header("mcp-session-id") {
-            lock(&self.session).id.get_or_insert_with(|| id.to_owned());
+            self.session.lock().id.get_or_insert_with(|| id.to_owned());
         }
         if message.id.is_none() {
             return response.text(cancel).map(|_| ());
@@ -103,7 +102,7 @@ impl Exchange for StreamableServer {
     }
 
     fn close(&self) {
-        if lock(&self.session).id.is_none() {
+        if self.session.lock().id.is_none() {
             return;
         }
         let request = HttpRequest {

@@ -1,8 +1,8 @@
 //! Servers over HTTP, with both transports, and servers that misbehave.
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::json;
 use threadline_cancel::CancelToken;
 use threadline_mcp::{McpHttpKind, McpOptions, McpServerConfig, McpServers, McpTransport};
@@ -92,10 +92,10 @@ fn the_older_transport_has_one_stream_for_all_answers() {
         if request.method == "GET" {
             let (sender, events) = event_stream();
             sender.send("event: endpoint\ndata: /messages?session=7\n\n".to_owned()).unwrap();
-            *stream.lock().unwrap() = Some(sender);
+            *stream.lock() = Some(sender);
             return Answer::Stream(events);
         }
-        if let (Some(sender), Some(result)) = (&*stream.lock().unwrap(), result(&request.body)) {
+        if let (Some(sender), Some(result)) = (&*stream.lock(), result(&request.body)) {
             sender.send(format!("event: message\ndata: {result}\n\n")).unwrap();
         }
         status(202)
@@ -125,10 +125,10 @@ fn a_stream_that_ends_ends_the_connection() {
         if request.method == "GET" {
             let (sender, events) = event_stream();
             sender.send("event: endpoint\ndata: m\n\n".to_owned()).unwrap();
-            *stream.lock().unwrap() = Some(sender);
+            *stream.lock() = Some(sender);
             return Answer::Stream(events);
         }
-        let mut stream = stream.lock().unwrap();
+        let mut stream = stream.lock();
         if request.body["method"] == "tools/call" {
             stream.take();
         } else if let (Some(sender), Some(result)) = (&*stream, result(&request.body)) {

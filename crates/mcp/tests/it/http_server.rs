@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// A request that the server received.
@@ -85,7 +86,7 @@ impl HttpServer {
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 }
 
@@ -109,7 +110,7 @@ fn serve(mut stream: TcpStream, log: &Mutex<Vec<Request>>, answer: &dyn Fn(&Requ
     reader.read_exact(&mut body).unwrap();
     let request =
         Request { method, path, headers, body: serde_json::from_slice(&body).unwrap_or(Value::Null) };
-    log.lock().unwrap().push(request.clone());
+    log.lock().push(request.clone());
     let sent = match answer(&request) {
         Answer::Full(status, headers, body) => {
             let mut head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\n");

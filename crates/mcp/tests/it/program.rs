@@ -1,7 +1,8 @@
 //! Servers inside of the program that drives the session.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use threadline_cancel::CancelToken;
@@ -20,7 +21,7 @@ struct Program {
 impl McpProgram for Program {
     fn send(&self, server: &str, message: &RawValue, _: &CancelToken) -> Result<Box<RawValue>, String> {
         let message: Value = serde_json::from_str(message.get()).unwrap();
-        self.messages.lock().unwrap().push((server.to_owned(), message.clone()));
+        self.messages.lock().push((server.to_owned(), message.clone()));
         match result(&message) {
             Some(result) => Ok(to_raw_value(&result).unwrap()),
             None if message.get("id").is_none() => Ok(to_raw_value(&()).unwrap()),
@@ -29,7 +30,7 @@ impl McpProgram for Program {
     }
 
     fn receive(&self, _: &str, sink: McpMessageSink) {
-        *self.sink.lock().unwrap() = Some(sink);
+        *self.sink.lock() = Some(sink);
     }
 }
 
@@ -46,7 +47,7 @@ fn messages_go_to_the_program_in_order() {
     let servers = servers(Some(program.clone()));
     assert_eq!(servers.statuses()[0].error, None);
     assert_eq!(blocks(&call(&servers, "mcp__calc__add")), r#"{"type":"text","text":"3"}"#);
-    let messages = program.messages.lock().unwrap();
+    let messages = program.messages.lock();
     let methods: Vec<_> = messages.iter().map(|(_, message)| message["method"].as_str().unwrap()).collect();
     assert_eq!(methods, ["initialize", "notifications/initialized", "tools/list", "tools/call"]);
     assert!(messages.iter().all(|(server, _)| server == "calc"));
@@ -56,7 +57,7 @@ fn messages_go_to_the_program_in_order() {
 fn messages_of_the_program_are_received() {
     let program = Arc::new(Program::default());
     let _servers = servers(Some(program.clone()));
-    let sink = program.sink.lock().unwrap().take().unwrap();
+    let sink = program.sink.lock().take().unwrap();
     let push = |json: &str| sink(serde_json::from_str(json).unwrap());
     assert_eq!(push(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#), Ok(()));
     assert!(push("{\"jsonrpc\":\"2.0\"}").is_err());

@@ -44,18 +44,11 @@ impl FileDigest {
 
     /// Returns the SHA-256 in hexadecimal digits.
     pub fn to_hex(self) -> String {
-        self.sha256.iter().map(|byte| format!("{byte:02x}")).collect()
+        const_hex::encode(self.sha256)
     }
 
     pub(super) fn from_hex(length: u64, hex: &str) -> Option<Self> {
-        let mut sha256 = [0; 32];
-        if hex.len() != 64 {
-            return None;
-        }
-        for (i, byte) in sha256.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(hex.get(2 * i..2 * i + 2)?, 16).ok()?;
-        }
-        Some(Self { length, sha256 })
+        Some(Self { length, sha256: const_hex::decode_to_array(hex).ok()? })
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Instant;
@@ -14,12 +13,12 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContex
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
 use ignore::{WalkBuilder, WalkState};
+use parking_lot::Mutex;
 
 use crate::context::ToolContext;
 use crate::glob::{is_searchable, search_timed_out};
 use crate::output::Failure;
 use crate::read::is_endless;
-use crate::sync::lock;
 
 /// A search.
 pub(super) struct SearchRequest<'a> {
@@ -165,7 +164,7 @@ impl SearchRequest<'_> {
     ) {
         let mut searcher = self.searcher();
         loop {
-            let job = lock(queue).recv();
+            let job = queue.lock().recv();
             let Ok((index, path)) = job else { return };
             if stop.load(Ordering::Relaxed) || context.cancel.is_cancelled() || Instant::now() > deadline {
                 stop.store(true, Ordering::Relaxed);

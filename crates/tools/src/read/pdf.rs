@@ -200,7 +200,7 @@ fn new_uuid() -> io::Result<String> {
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     bytes[6] = bytes[6] & 0x0F | 0x40;
     bytes[8] = bytes[8] & 0x3F | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = const_hex::encode(bytes);
     let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
     Ok(parts.join("-"))
 }

@@ -1,6 +1,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use super::*;
 use crate::cancel::CancelToken;
@@ -214,7 +215,7 @@ fn cancelling_closes_the_connection() {
     let started = Mutex::new(started);
     // A server that never answers.
     let base = serve(move |_| {
-        started.lock().unwrap().send(()).unwrap();
+        started.lock().send(()).unwrap();
         std::thread::sleep(Duration::from_secs(60));
         Vec::new()
     });

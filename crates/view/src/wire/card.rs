@@ -78,7 +78,8 @@ impl<'a> From<&'a SessionCard> for CardObject<'a> {
                 .map(|figures| figures.tools.iter().map(|(name, count)| (&**name, *count)).collect()),
             tokens: figures.map(|figures| tokens(figures.totals.tokens)),
             cost_usd: figures.and_then(|figures| exact(figures.totals.cost)),
-            unpriced_models: figures.map(|figures| figures.totals.unpriced.iter().collect()),
+            unpriced_models: figures
+                .map(|figures| figures.totals.unpriced.iter().map(String::as_str).collect()),
             inherited_calls: figures.map(|figures| figures.inherited_calls),
         }
     }

@@ -147,7 +147,7 @@ impl<'a> SpentObject<'a> {
             model_calls: totals.calls,
             cost_usd: RawValue::from_string(totals.cost.to_string()).ok(),
             is_minimum: totals.is_lower_bound(),
-            unpriced_models: totals.unpriced.iter().collect(),
+            unpriced_models: totals.unpriced.iter().map(String::as_str).collect(),
         })
     }
 }

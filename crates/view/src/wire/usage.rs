@@ -101,7 +101,7 @@ impl<'a> From<&'a UsageTotals> for FiguresObject<'a> {
             cache_write_1h_tokens: totals.tokens.cache_write_1h,
             web_searches: totals.web_searches,
             cost_usd: exact(totals.cost),
-            unpriced_models: totals.unpriced.iter().collect(),
+            unpriced_models: totals.unpriced.iter().map(String::as_str).collect(),
         }
     }
 }

@@ -8,9 +8,10 @@ mod answer;
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use threadline_agent::{
     Agent, ContextUsage, HookCallbacks, PermissionAnswer, PermissionPrompt, PermissionRequest,
@@ -56,10 +57,6 @@ struct ControlState {
     window: Mutex<ContextUsage>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl ControlStream {
     pub(super) fn new(permissions: SharedPermissions, facts: SessionFacts) -> Self {
         let (sender, prompts) = channel();
@@ -84,8 +81,8 @@ impl ControlStream {
             if started.recv().is_ok() {
                 state.read(&sender);
             }
-            *lock(&state.is_ended) = true;
-            for (_, sender) in lock(&state.pending).drain() {
+            *state.is_ended.lock() = true;
+            for (_, sender) in state.pending.lock().drain() {
                 let _ = sender.send(Err(NoAnswer::Ended));
             }
         });
@@ -94,8 +91,8 @@ impl ControlStream {
 
     /// Starts to read.
     pub(super) fn start(&self, session_id: &str, log: &Path) {
-        session_id.clone_into(&mut lock(&self.shared.session_id));
-        log.clone_into(&mut lock(&self.shared.log));
+        session_id.clone_into(&mut self.shared.session_id.lock());
+        log.clone_into(&mut self.shared.log.lock());
         let _ = self.start.send(());
     }
 
@@ -112,20 +109,20 @@ impl ControlStream {
 
     /// Starts a turn that an interrupt cancels. Changes that the program has asked for apply from here on.
     pub(super) fn start_turn(&self, agent: &mut Agent, turn: &CancelToken) -> Result<(), CommandError> {
-        *lock(&self.shared.turn) = Some(turn.clone());
+        *self.shared.turn.lock() = Some(turn.clone());
         self.shared.apply_changes(agent);
         answer::add_hooks(self, agent)
     }
 
     /// Ends a turn, before its end is printed.
     pub(super) fn end_turn(&self, summary: &TurnSummary) {
-        *lock(&self.shared.turn) = None;
-        *lock(&self.shared.window) = summary.context.clone();
+        *self.shared.turn.lock() = None;
+        *self.shared.window.lock() = summary.context.clone();
     }
 
     /// Sets the MCP servers of the session, which the program can ask about.
     pub(super) fn set_servers(&self, servers: McpServers) {
-        *lock(&self.shared.servers) = servers;
+        *self.shared.servers.lock() = servers;
     }
 
     /// Returns the program, which can have MCP servers inside of it.
@@ -135,7 +132,7 @@ impl ControlStream {
 
     /// Returns the hooks that the program at the other end provides, once, and their caller.
     fn take_hooks(&self) -> Option<(Box<RawValue>, Arc<dyn HookCallbacks>)> {
-        let hooks = lock(&self.shared.hooks).take()?;
+        let hooks = self.shared.hooks.lock().take()?;
         Some((hooks, Arc::new(ControlPrompt { shared: Arc::clone(&self.shared) })))
     }
 
@@ -177,7 +174,7 @@ impl ControlState {
                 Some("control_response") => {
                     let response = object.get_object("response").unwrap_or_default();
                     let id = response.get_str("request_id").unwrap_or_default();
-                    if let Some(sender) = lock(&self.pending).remove(&id) {
+                    if let Some(sender) = self.pending.lock().remove(&id) {
                         let _ = sender.send(Ok(response));
                     }
                 }
@@ -190,8 +187,8 @@ impl ControlState {
     fn request(&self, request: &RawObject, cancel: &CancelToken) -> Result<RawObject, NoAnswer> {
         let id = uuid::Uuid::new_v4().to_string();
         let (sender, receiver) = channel();
-        lock(&self.pending).insert(id.clone(), sender.clone());
-        if *lock(&self.is_ended) {
+        self.pending.lock().insert(id.clone(), sender.clone());
+        if *self.is_ended.lock() {
             return Err(NoAnswer::Ended);
         }
         let line =
@@ -202,7 +199,7 @@ impl ControlState {
         });
         let answer = receiver.recv().unwrap_or(Err(NoAnswer::Ended));
         drop(guard);
-        lock(&self.pending).remove(&id);
+        self.pending.lock().remove(&id);
         if matches!(answer, Err(NoAnswer::Cancelled)) {
             let line = RawObject::new().with("type", "control_cancel_request").with("request_id", &id);
             ui::write_stdout_line(&line.to_json());
@@ -218,7 +215,7 @@ impl ControlState {
             .with("status", ())
             .with("permissionMode", self.permissions.mode().name())
             .with("uuid", uuid::Uuid::new_v4().to_string())
-            .with("session_id", &*lock(&self.session_id));
+            .with("session_id", &*self.session_id.lock());
         ui::write_stdout_line(&line.to_json());
     }
 
@@ -343,7 +340,7 @@ impl McpProgram for ControlPrompt {
     }
 
     fn receive(&self, server: &str, sink: McpMessageSink) {
-        lock(&self.shared.sinks).insert(server.to_owned(), sink);
+        self.shared.sinks.lock().insert(server.to_owned(), sink);
     }
 }
 

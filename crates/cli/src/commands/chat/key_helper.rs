@@ -1,9 +1,9 @@
 //! Keys of the API from a program (`apiKeyHelper` in the settings).
 
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use threadline_api::KeySource;
 
 /// How long a key is used before the program runs again.
@@ -43,7 +43,7 @@ impl KeyHelper {
 
 impl KeySource for KeyHelper {
     fn key(&self) -> Result<String, String> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         if let Some((made, key)) = &*current
             && made.elapsed() < self.lifetime
         {
@@ -55,7 +55,7 @@ impl KeySource for KeyHelper {
     }
 
     fn reject(&self) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.current.lock() = None;
     }
 }
 

@@ -3,13 +3,12 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use threadline_app::sync::{into_inner, lock};
 use threadline_app::time::millis;
 use threadline_app::{ListFilter, SessionSummary};
 use threadline_html::IndexedSession;
@@ -99,12 +98,12 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
                 Ok(made) => made,
                 Err(error) => return Some(error),
             };
-            lock(&after).sessions.insert(file.id.to_string(), made);
+            after.lock().sessions.insert(file.id.to_string(), made);
             None
         })
         .collect();
     drop(progress);
-    let after = into_inner(after);
+    let after = after.into_inner();
     let written = after.sessions.iter().filter(|(id, made)| before.sessions.get(*id) != Some(made)).count();
     let listed: Vec<IndexedSession> = listing
         .found
@@ -166,7 +165,7 @@ impl ExportedPage {
             turns: header.n_turns as u64,
             calls: spent.calls,
             cost_usd: spent.cost.to_f64(),
-            unpriced_models: spent.unpriced.iter().map(str::to_owned).collect(),
+            unpriced_models: spent.unpriced.iter().cloned().collect(),
             unpriced_calls: spent.unpriced_calls,
             under_reported_calls: spent.under_reported,
         }
@@ -187,7 +186,7 @@ impl ExportedPage {
             spent: UsageTotals {
                 calls: self.calls,
                 cost: Money::from_f64(self.cost_usd).unwrap_or_default(),
-                unpriced: self.unpriced_models.iter().collect(),
+                unpriced: self.unpriced_models.iter().cloned().collect(),
                 unpriced_calls: self.unpriced_calls,
                 under_reported: self.under_reported_calls,
                 ..UsageTotals::default()

@@ -1,10 +1,10 @@
 //! `trace push`: sends existing sessions.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use threadline_app::time::range_start;
 use threadline_store::{FolderAgents, SessionFile};
@@ -180,7 +180,7 @@ fn send_sessions(
     let progress = cx.ui.progress("sent", files.len());
     // A delivery error (wrong keys or address) concerns all sessions, so the remaining ones are skipped.
     let stop: Mutex<Option<String>> = Mutex::new(None);
-    let stopped = || stop.lock().map_or_else(|stop| stop.into_inner().clone(), |stop| stop.clone());
+    let stopped = || stop.lock().clone();
     let results: Vec<Option<Result<ExportSummary, ExportError>>> = files
         .par_iter()
         .map(|(file, is_over)| {
@@ -191,10 +191,8 @@ fn send_sessions(
                 reset_state(&states, file);
             }
             let result = exporter.session(file, folders.agents(file), *is_over);
-            if let Err(ExportError::Undelivered(error)) = &result
-                && let Ok(mut stop) = stop.lock()
-            {
-                *stop = Some(error.to_string());
+            if let Err(ExportError::Undelivered(error)) = &result {
+                *stop.lock() = Some(error.to_string());
             }
             progress.step();
             Some(result)

@@ -460,7 +460,7 @@ fn csv(by: GroupBy, groups: &[CallGroup], mask: &dyn Fn(&str) -> String) -> Stri
     );
     for group in groups {
         let (totals, tokens) = (&group.totals, group.totals.tokens);
-        let unpriced: Vec<_> = totals.unpriced.iter().collect();
+        let unpriced: Vec<_> = totals.unpriced.iter().map(String::as_str).collect();
         let numbers = [
             totals.calls,
             tokens.input,

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
@@ -55,10 +55,6 @@ impl RpcError {
 }
 
 impl Connection {
-    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Answers a request.
     pub(super) fn respond(&self, id: &RawValue, result: &RawObject) {
         write(&RawObject::new().with("jsonrpc", "2.0").with("id", id).with("result", result));
@@ -87,7 +83,7 @@ impl Connection {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = channel();
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.is_ended {
                 return None;
             }
@@ -99,20 +95,20 @@ impl Connection {
             let _ = sender.send(None);
         });
         let answer = receiver.recv().ok().flatten();
-        self.lock().pending.remove(&id.to_string());
+        self.state.lock().pending.remove(&id.to_string());
         answer?.get_object("result")
     }
 
     /// Passes an answer on to the request with this id.
     pub(super) fn resolve(&self, id: &str, message: RawObject) {
-        if let Some(sender) = self.lock().pending.remove(id) {
+        if let Some(sender) = self.state.lock().pending.remove(id) {
             let _ = sender.send(Some(message));
         }
     }
 
     /// Ends all requests without an answer, because none can come.
     pub(super) fn end(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.is_ended = true;
         for (_, sender) in state.pending.drain() {
             let _ = sender.send(None);

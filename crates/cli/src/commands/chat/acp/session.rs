@@ -1,10 +1,11 @@
 //! One session of an editor, on a thread of its own.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use threadline_agent::{
     Agent, AgentEvent, ResumedSession, SessionStart, SharedPermissions, SystemClock, TurnEnd, TurnSummary,
@@ -57,14 +58,10 @@ struct QueuedPrompt {
     turn: CancelToken,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl SessionHandle {
     /// Queues a prompt. The session answers the request at the end of the turn.
     pub(super) fn prompt(&self, request: &RawValue, content: Box<RawValue>) -> Result<(), RpcError> {
-        let mut running = lock(&self.turn);
+        let mut running = self.turn.lock();
         if running.is_some() {
             return Err(RpcError::new(ErrorCode::InvalidRequest, "a prompt of this session is running"));
         }
@@ -76,7 +73,7 @@ impl SessionHandle {
     }
 
     pub(super) fn cancel_turn(&self) {
-        if let Some(turn) = &*lock(&self.turn) {
+        if let Some(turn) = &*self.turn.lock() {
             turn.cancel();
         }
     }
@@ -155,7 +152,7 @@ impl OpenedSession {
         for prompt in prompts {
             let answer = output.run_prompt(&mut agent, &prompt);
             // The next prompt may come as soon as this one is answered.
-            *lock(turn) = None;
+            *turn.lock() = None;
             match answer {
                 Ok(result) => output.connection.respond(&prompt.request, &result),
                 Err(error) => output.connection.fail(&prompt.request, &error),

@@ -7,7 +7,7 @@ use threadline_entry::write::timestamp;
 use threadline_mcp::McpServers;
 use threadline_permission::PermissionMode;
 
-use super::{ControlState, lock};
+use super::ControlState;
 use crate::commands::chat::permissions::parse_mode;
 use crate::commands::chat::rewind::rewind;
 use crate::error::CommandError;
@@ -58,7 +58,7 @@ impl ControlState {
         let answer = match subtype.as_str() {
             "initialize" => self.initialize(&request),
             "interrupt" => {
-                if let Some(turn) = &*lock(&self.turn) {
+                if let Some(turn) = &*self.turn.lock() {
                     turn.cancel();
                 }
                 Ok(None)
@@ -71,13 +71,13 @@ impl ControlState {
             "set_max_thinking_tokens" => {
                 let tokens = request.get("max_thinking_tokens");
                 let tokens = tokens.and_then(|tokens| serde_json::from_str(tokens.get()).ok()).flatten();
-                lock(&self.changes).push(SessionChange::MaxThinkingTokens(tokens));
+                self.changes.lock().push(SessionChange::MaxThinkingTokens(tokens));
                 Ok(None)
             }
-            "mcp_status" => Ok(Some(mcp_status(&lock(&self.servers)))),
+            "mcp_status" => Ok(Some(mcp_status(&self.servers.lock()))),
             "mcp_message" => self.pass_on(&request),
             "rewind_files" => self.rewind_files(&request),
-            "get_context_usage" => Ok(Some(context_usage(&lock(&self.window)))),
+            "get_context_usage" => Ok(Some(context_usage(&self.window.lock()))),
             refused if REFUSED.contains(&refused) => Err(format!("`{refused}` is not supported")),
             other => Err(format!("Unsupported control request subtype: {other}")),
         };
@@ -105,14 +105,14 @@ impl ControlState {
     }
 
     fn initialize(&self, request: &RawObject) -> Answer {
-        *lock(&self.hooks) =
+        *self.hooks.lock() =
             request.get("hooks").filter(|hooks| hooks.get() != "null").map(ToOwned::to_owned);
         let mut agents = self.facts.agents.clone();
         if let Some(given) = request.get("agents").filter(|agents| agents.get() != "null") {
             let given = AgentDefinition::parse_json(given.get())
                 .map_err(|reason| format!("the agents are not valid: {reason}"))?;
             agents.extend(given.iter().map(|agent| (agent.name.clone(), agent.description.clone())));
-            lock(&self.changes).push(SessionChange::Agents(given));
+            self.changes.lock().push(SessionChange::Agents(given));
         }
         let described = |entries: &[(String, String)], key: Option<&str>| -> Vec<RawObject> {
             let entry = |(name, description): &(String, String)| {
@@ -171,20 +171,20 @@ impl ControlState {
         let line = RawObject::new()
             .with("type", "user")
             .with("message", message)
-            .with("session_id", &*lock(&self.session_id))
+            .with("session_id", &*self.session_id.lock())
             .with("parent_tool_use_id", ())
             .with("uuid", &change.uuid)
             .with("timestamp", timestamp((self.facts.now)()))
             .with("isReplay", true);
         ui::write_stdout_line(&line.to_json());
-        lock(&self.changes).push(SessionChange::Model(change));
+        self.changes.lock().push(SessionChange::Model(change));
     }
 
     /// Passes a message of a server inside of the program on.
     fn pass_on(&self, request: &RawObject) -> Answer {
         let server = request.get_str("server_name").unwrap_or_default();
         // As in Claude Code, an unexpected message is no error.
-        if let (Some(sink), Some(message)) = (lock(&self.sinks).get(&server), request.get("message")) {
+        if let (Some(sink), Some(message)) = (self.sinks.lock().get(&server), request.get("message")) {
             sink(message)?;
         }
         Ok(None)
@@ -192,19 +192,19 @@ impl ControlState {
 
     /// Restores files as they were at a prompt.
     fn rewind_files(&self, request: &RawObject) -> Answer {
-        if lock(&self.turn).is_some() {
+        if self.turn.lock().is_some() {
             return Err("Files cannot be restored while a turn runs.".to_owned());
         }
         let prompt = request.get_str("user_message_id").unwrap_or_default();
         let is_dry_run = request.get("dry_run").is_some_and(|value| value.get() == "true");
-        let changed = rewind(&self.facts.app, &lock(&self.log), &prompt, is_dry_run)?;
+        let changed = rewind(&self.facts.app, &self.log.lock(), &prompt, is_dry_run)?;
         let answer = RawObject::new().with("canRewind", true);
         Ok(Some(if is_dry_run { answer.with("filesChanged", changed) } else { answer }))
     }
 
     /// Applies the changes that were requested since the last prompt.
     pub(super) fn apply_changes(&self, agent: &mut Agent) {
-        for change in std::mem::take(&mut *lock(&self.changes)) {
+        for change in std::mem::take(&mut *self.changes.lock()) {
             match change {
                 SessionChange::Model(change) => agent.set_model(change),
                 SessionChange::MaxThinkingTokens(tokens) => agent.set_max_thinking_tokens(tokens),
