@@ -91,22 +91,22 @@ impl UnsentAgentLogs {
 /// Returns the runs of a sub-agent from byte offset `from` on.
 pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<AgentRun>> {
     let meta = file.read_meta()?;
-    let mut pieces = split_turns(file, from)?;
+    let mut parts = split_turns(file, from)?;
     // An agent that replays the conversation owns only the part after its last prompt.
     if matches!(file.kind, AgentKind::Compaction | AgentKind::SideQuestion) {
-        pieces.drain(..pieces.len().saturating_sub(1));
+        parts.drain(..parts.len().saturating_sub(1));
     }
-    let last = pieces.len().saturating_sub(1);
+    let last = parts.len().saturating_sub(1);
     let mut runs = Vec::new();
-    for (i, piece) in pieces.into_iter().enumerate() {
-        if i < last && !piece.is_exportable() {
+    for (i, part) in parts.into_iter().enumerate() {
+        if i < last && !part.is_exportable() {
             continue;
         }
         runs.push(AgentRun {
-            start: piece.start(),
-            to: piece.to.byte_offset,
-            is_complete: i < last || piece.is_complete(),
-            agent: threadline_app::agent(file, meta.as_ref(), piece.session),
+            start: part.start(),
+            to: part.to.byte_offset,
+            is_complete: i < last || part.is_complete(),
+            agent: threadline_app::agent(file, meta.as_ref(), part.session),
         });
     }
     Ok(runs)
@@ -114,20 +114,20 @@ pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<AgentRun>> 
 
 /// Splits a log into turns, from byte offset `from` on.
 fn split_turns(file: &AgentFile, from: u64) -> io::Result<Vec<TurnPart>> {
-    let mut pieces = Vec::new();
+    let mut parts = Vec::new();
     let mut lines = lines_from(&file.path, Position { line_no: 1, byte_offset: from })?;
-    let mut cutter = TurnSplitter::new(LogOwner::Agent, 0);
+    let mut splitter = TurnSplitter::new(LogOwner::Agent, 0);
     let mut end = lines.at();
     while let Some(line) = lines.next()? {
         // An incomplete line is still being written.
         if line.ending == Ending::None && !is_complete_json(line.bytes) {
             break;
         }
-        parse_line(&line, |entry, findings| pieces.extend(cutter.push(entry, findings)));
+        parse_line(&line, |entry, findings| parts.extend(splitter.push(entry, findings)));
         end = lines.at();
     }
-    pieces.extend(cutter.finish(end));
-    Ok(pieces)
+    parts.extend(splitter.finish(end));
+    Ok(parts)
 }
 
 /// Opens a log and returns its lines from `at` on.

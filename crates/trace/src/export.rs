@@ -19,7 +19,7 @@ use crate::span::{SpanKind, TraceSpan};
 use crate::span_options::SpanOptions;
 use crate::spool;
 use crate::state::{ExportState, PendingAgent, StateDir};
-use crate::turn::{SpanBatches, TurnSpanParent, emit_agent_spans, emit_spans, tool_span_id};
+use crate::turn::{TurnSpanParent, agent_spans_of, spans_of, tool_span_id};
 use crate::turn_splitter::{LogOwner, TurnHeader, TurnPart, TurnProgress, TurnSplitter};
 
 /// Exports sessions to a receiver.
@@ -72,11 +72,8 @@ pub enum ExportError {
     Io(#[from] io::Error),
 }
 
-/// Spans are delivered when at least this many are buffered. So a turn of very many calls needs little
-/// memory.
+/// Spans are delivered at the end of a turn once at least this many are buffered.
 const FLUSH_SPANS: usize = 512;
-/// Spans are also delivered when they take about this many bytes.
-const FLUSH_BYTES: usize = 3 << 20;
 
 impl Exporter<'_> {
     /// Exports the new part of a session. `is_over` means that the session has ended, so that an unfinished
@@ -111,8 +108,6 @@ impl Exporter<'_> {
             saved: state.clone(),
             next: state,
             spans: Vec::new(),
-            buffered_bytes: 0,
-            failure: None,
             reached: None,
             sent_before_rewrite: BTreeSet::new(),
             last_before_rewrite: None,
@@ -143,11 +138,6 @@ struct SessionExport<'a> {
     /// The progress once the buffered spans are delivered.
     next: ExportState,
     spans: Vec<TraceSpan>,
-    /// The approximate size of the buffered spans in bytes.
-    buffered_bytes: usize,
-    /// Why spans of the current turn were not delivered. If they are in the spool, the rest of the turn is
-    /// added to it; otherwise, the rest is dropped.
-    failure: Option<FailedDelivery>,
     /// The end of the last turn added to the buffer.
     reached: Option<Position>,
     /// The keys of the turns sent before the log was rewritten, and the last of those turns.
@@ -156,7 +146,7 @@ struct SessionExport<'a> {
     exported: ExportSummary,
 }
 
-/// A failed delivery of spans of a turn that has more of them.
+/// A failed delivery of spans.
 struct FailedDelivery {
     error: ExportError,
     is_spooled: bool,
@@ -181,15 +171,15 @@ impl SessionExport<'_> {
         self.add_pending_agents(&files)?;
         self.agents = UnsentAgentLogs::new(files, &self.next);
         let at = self.next.mark().map_or(Position::START, |mark| mark.at);
-        let whose = log_owner(path)?;
-        let mut cutter = match self.next.last() {
+        let owner = log_owner(path)?;
+        let mut splitter = match self.next.last() {
             Some((continued, prompt_at)) => {
                 let prompt = prompt_at.and_then(|at| read_entry(path, at).ok().flatten());
-                TurnSplitter::resume(whose, self.next.turns, continued, prompt, at)
+                TurnSplitter::resume(owner, self.next.turns, continued, prompt, at)
             }
-            None => TurnSplitter::new(whose, self.next.turns),
+            None => TurnSplitter::new(owner, self.next.turns),
         };
-        cutter = cutter.with_previous_reply(self.sent.last().map(|(id, _)| id));
+        splitter = splitter.with_previous_reply(self.sent.last().map(|(id, _)| id));
         let mut lines = lines_from(path, at)?;
         let mut end = at;
         while let Some(line) = lines.next()? {
@@ -199,20 +189,20 @@ impl SessionExport<'_> {
                 break;
             }
             let mut done = None;
-            parse_line(&line, |entry, findings| done = done.take().or(cutter.push(entry, findings)));
+            parse_line(&line, |entry, findings| done = done.take().or(splitter.push(entry, findings)));
             end = lines.at();
-            if let Some(piece) = done {
+            if let Some(part) = done {
                 // A command that is logged late, such as `/compact`, carries the time it was typed.
-                let behind = piece.last_at().map(|last| last + 1);
-                self.add_part(piece, cutter.current_start().max(behind))?;
+                let behind = part.last_at().map(|last| last + 1);
+                self.add_part(part, splitter.current_start().max(behind))?;
             }
         }
         self.exported.bytes = end.byte_offset - at.byte_offset;
-        if let Some(piece) = cutter.finish(end) {
-            if piece.is_complete() || (self.is_over && piece.is_exportable()) {
-                self.add_part(piece, None)?;
+        if let Some(part) = splitter.finish(end) {
+            if part.is_complete() || (self.is_over && part.is_exportable()) {
+                self.add_part(part, None)?;
             } else {
-                self.exported.is_open = piece.prompt_at.is_some() && piece.sent_part.is_none();
+                self.exported.is_open = part.prompt_at.is_some() && part.sent_part.is_none();
             }
         }
         self.flush()
@@ -239,91 +229,48 @@ impl SessionExport<'_> {
     }
 
     /// Adds the spans of a turn, or of a part of one, to the buffer. `until` is the start of the next turn.
-    fn add_part(&mut self, mut piece: TurnPart, until: Option<Millis>) -> Result<(), ExportError> {
-        let key = piece.key();
-        if self.sent_before_rewrite.contains(&key) && !self.has_grown(&mut piece, &key, until)? {
+    fn add_part(&mut self, mut part: TurnPart, until: Option<Millis>) -> Result<(), ExportError> {
+        let key = part.key();
+        if self.sent_before_rewrite.contains(&key) && !self.has_grown(&mut part, &key, until)? {
             return Ok(());
         }
-        let head = piece.header();
+        let head = part.header();
         if !head.is_exportable {
             return Ok(());
         }
-        let (continued, prompt_at, to) = (piece.progress(), piece.prompt_at, piece.to);
-        let owner = copied_from(&piece, self.file);
+        let (continued, prompt_at, to) = (part.progress(), part.prompt_at, part.to);
+        let owner = copied_from(&part, self.file);
         let is_elsewhere = |owner: &String| self.file.path.with_file_name(format!("{owner}.jsonl")).exists();
         // Turns copied from another session are sent by that session, if its log exists.
         if !owner.as_ref().is_some_and(is_elsewhere) {
             let session = owner.unwrap_or_else(|| self.file.id.to_string());
             let runs = self.agents.take(until)?;
-            let main = std::mem::take(&mut piece.session);
+            let main = std::mem::take(&mut part.session);
             let (family, waiting) = self.family(&head, main, runs, &session);
-            self.build(|sent, shape, batches| emit_spans(&head, &family, &session, sent, shape, batches))?;
+            self.build(|sent, shape| spans_of(&head, &family, &session, sent, shape));
             self.next.pending.extend(waiting);
         }
         self.next.turns = head.number;
         self.next.set_last(continued, prompt_at, key);
         self.next.set_sent_replies(&self.sent);
         self.reached = Some(to);
-        if self.spans.len() >= FLUSH_SPANS || self.buffered_bytes >= FLUSH_BYTES || self.failure.is_some() {
+        if self.spans.len() >= FLUSH_SPANS {
             self.flush()?;
         }
         Ok(())
     }
 
-    /// Builds the spans of a turn or of a sub-agent. The last ones are added to the buffer; if there are very
-    /// many, the others are delivered at once.
-    ///
-    /// The progress does not include spans that are delivered before the end of their turn. If the export
-    /// stops before, they are sent again, with the same ids.
-    fn build(
-        &mut self,
-        emit: impl FnOnce(&mut SentReplies, &SpanOptions<'_>, SpanBatches<'_>),
-    ) -> Result<(), ExportError> {
-        let (mut sent, secrets) = (std::mem::take(&mut self.sent), self.secrets.take());
-        let shape = self.exporter.shape.with_session_secrets(secrets.as_ref());
-        let batches = SpanBatches {
-            max_spans: FLUSH_SPANS,
-            max_bytes: FLUSH_BYTES,
-            emit: &mut |spans| {
-                self.buffered_bytes += spans.iter().map(TraceSpan::approximate_size).sum::<usize>();
-                let is_large = spans.len() >= FLUSH_SPANS || self.buffered_bytes >= FLUSH_BYTES;
-                self.spans.extend(spans);
-                if is_large {
-                    self.deliver_part();
-                }
-            },
-        };
-        emit(&mut sent, &shape, batches);
-        (self.sent, self.secrets) = (sent, secrets);
-        match self.failure.take() {
-            Some(failure) if !failure.is_spooled => Err(failure.error),
-            failure => {
-                self.failure = failure;
-                Ok(())
-            }
-        }
+    /// Adds the spans of a turn or of a sub-agent to the buffer.
+    fn build(&mut self, spans: impl FnOnce(&mut SentReplies, &SpanOptions<'_>) -> Vec<TraceSpan>) {
+        let shape = self.exporter.shape.with_session_secrets(self.secrets.as_ref());
+        self.spans.extend(spans(&mut self.sent, &shape));
     }
 
-    /// Delivers the buffered spans before the end of their turn.
-    fn deliver_part(&mut self) {
-        let result = match self.failure.take() {
-            Some(failure) if !failure.is_spooled => {
-                self.spans.clear();
-                self.failure = Some(failure);
-                return;
-            }
-            Some(failure) => self.spool_more(failure),
-            None => self.deliver(),
-        };
-        self.buffered_bytes = 0;
-        self.failure = result.err();
-    }
-
-    /// Whether a turn sent before the log was rewritten has new replies. If so, the piece is reduced to its
+    /// Whether a turn sent before the log was rewritten has new replies. If so, the part is reduced to its
     /// new lines; if not, the turn is recorded as sent.
     fn has_grown(
         &mut self,
-        piece: &mut TurnPart,
+        part: &mut TurnPart,
         key: &str,
         until: Option<Millis>,
     ) -> Result<bool, ExportError> {
@@ -332,11 +279,11 @@ impl SessionExport<'_> {
             .as_ref()
             .filter(|(_, last)| last == key)
             .map(|((continued, _), _)| *continued);
-        let (number, prompt_at, to) = (piece.number, piece.prompt_at, piece.to);
+        let (number, prompt_at, to) = (part.number, part.prompt_at, part.to);
         if let Some(continued) = last {
-            piece.keep_after(continued.last_at);
-            piece.sent_part = Some(continued);
-            if piece.has_reply() {
+            part.keep_after(continued.last_at);
+            part.sent_part = Some(continued);
+            if part.has_reply() {
                 return Ok(true);
             }
         }
@@ -344,14 +291,14 @@ impl SessionExport<'_> {
         for run in self.agents.take(until)? {
             self.next.agents.insert(run.agent.id, run.to);
         }
-        let continued = last.unwrap_or_else(|| piece.progress());
+        let continued = last.unwrap_or_else(|| part.progress());
         self.next.turns = number;
         self.next.set_last(continued, prompt_at, key.to_owned());
         self.reached = Some(to);
         Ok(false)
     }
 
-    /// Joins a piece with the sub-agent runs that belong to it. Runs still in progress are returned
+    /// Joins a turn with the sub-agent runs that belong to it. Runs still in progress are returned
     /// separately.
     fn family(
         &mut self,
@@ -409,9 +356,7 @@ impl SessionExport<'_> {
             let agents = runs.into_iter().map(|run| run.agent).collect();
             let family = SessionFamily::new(Session::new(), agents);
             let home = TurnSpanParent { session: pending.session.clone(), trace, number: pending.number };
-            self.build(|sent, shape, batches| {
-                emit_agent_spans(&family, &home, parent, sent, shape, batches);
-            })?;
+            self.build(|sent, shape| agent_spans_of(&family, &home, parent, sent, shape));
             self.next.agents.insert(file.id.clone(), to);
         }
         Ok(())
@@ -419,18 +364,13 @@ impl SessionExport<'_> {
 
     /// Delivers the buffered spans and saves the progress.
     fn flush(&mut self) -> Result<(), ExportError> {
-        self.buffered_bytes = 0;
         if let Some(at) = self.reached.take()
             && let Some(mark) = FileMark::of(&self.file.path, at)?
         {
             self.next.set_mark(mark);
             self.next.secrets.clone_from(&self.secret_lines);
         }
-        let result = match self.failure.take() {
-            Some(failure) => self.spool_more(failure),
-            None => self.deliver(),
-        };
-        match result {
+        match self.deliver() {
             Ok(()) => self.save(),
             Err(failure) => {
                 if failure.is_spooled {
@@ -468,15 +408,6 @@ impl SessionExport<'_> {
                 self.next.error = Some(undelivered.why.clone());
                 Err(self.spool(kept, undelivered.into()))
             }
-        }
-    }
-
-    /// Adds the buffered spans to the spool that contains the spans before them.
-    fn spool_more(&mut self, failure: FailedDelivery) -> Result<(), FailedDelivery> {
-        let spans = std::mem::take(&mut self.spans);
-        match spans.is_empty() {
-            true => Err(failure),
-            false => Err(self.spool(Some(spans), failure.error)),
         }
     }
 
@@ -532,8 +463,8 @@ fn is_launched(session: &Session, call: &threadline_session::ToolCall) -> bool {
 }
 
 /// Returns the session that a turn was copied from, according to its first line.
-fn copied_from(piece: &TurnPart, file: &SessionFile) -> Option<String> {
-    let first = piece.session.entries().first()?;
+fn copied_from(part: &TurnPart, file: &SessionFile) -> Option<String> {
+    let first = part.session.entries().first()?;
     let origin = first.envelope()?.forked_from()?.session_id()?;
     (*origin != *file.id).then(|| origin.into_owned())
 }
@@ -548,20 +479,20 @@ fn read_entry(path: &std::path::Path, at: Position) -> io::Result<Option<Entry>>
     Ok(found)
 }
 
-/// Returns the owner of a log. A log at a session's path whose first conversation line belongs to a sub-agent
+/// Returns the owner of a log. A log at a session's path owner first conversation line belongs to a sub-agent
 /// is that sub-agent's log.
 fn log_owner(path: &Path) -> Result<LogOwner, ExportError> {
     let mut lines = lines_from(path, Position::START)?;
-    let mut whose = None;
-    while whose.is_none()
+    let mut owner = None;
+    while owner.is_none()
         && let Some(line) = lines.next()?
     {
         parse_line(&line, |entry, _| {
             if matches!(entry.kind(), Kind::User | Kind::Assistant | Kind::System | Kind::Attachment) {
                 let is_agents = entry.is_sidechain();
-                whose.get_or_insert(if is_agents { LogOwner::Agent } else { LogOwner::Session });
+                owner.get_or_insert(if is_agents { LogOwner::Agent } else { LogOwner::Session });
             }
         });
     }
-    Ok(whose.unwrap_or(LogOwner::Session))
+    Ok(owner.unwrap_or(LogOwner::Session))
 }

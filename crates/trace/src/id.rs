@@ -20,7 +20,7 @@ impl TraceId {
 
     /// Parses the output of [`Display`](fmt::Display).
     pub fn parse(hex: &str) -> Option<Self> {
-        read_hex(hex).map(Self)
+        const_hex::decode_to_array(hex).ok().map(Self)
     }
 
     /// Returns the id of the span with the key `parts` within the trace.
@@ -35,7 +35,7 @@ impl TraceId {
 impl SpanId {
     /// Parses the output of [`Display`](fmt::Display).
     pub fn parse(hex: &str) -> Option<Self> {
-        read_hex(hex).map(Self)
+        const_hex::decode_to_array(hex).ok().map(Self)
     }
 }
 
@@ -52,30 +52,15 @@ pub(crate) fn hash<const N: usize>(parts: &[&str]) -> [u8; N] {
     bytes
 }
 
-fn read_hex<const N: usize>(hex: &str) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    if hex.len() != 2 * N || !hex.is_ascii() {
-        return None;
-    }
-    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(&hex[at..at + 2], 16).ok()?;
-    }
-    Some(bytes)
-}
-
-fn write_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-}
-
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, f)
+        f.write_str(&const_hex::encode(self.0))
     }
 }
 
 impl fmt::Display for SpanId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, f)
+        f.write_str(&const_hex::encode(self.0))
     }
 }
 

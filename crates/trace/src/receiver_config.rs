@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
 
 use crate::otlp::Protocol;
 use crate::span_options::Dialect;
@@ -269,28 +270,10 @@ fn pairs(list: &str) -> Vec<(String, String)> {
     let pair = |part: &str| {
         let (name, value) = part.split_once('=')?;
         let name = name.trim();
-        (!name.is_empty()).then(|| (name.to_owned(), unescape(value.trim())))
+        (!name.is_empty())
+            .then(|| (name.to_owned(), percent_decode_str(value.trim()).decode_utf8_lossy().into_owned()))
     };
     list.split(',').filter_map(pair).collect()
-}
-
-fn unescape(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let hex = more.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        match (first, hex) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                rest = &more[2..];
-            }
-            _ => {
-                out.push(*first);
-                rest = more;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Delivery: splits spans into requests of acceptable size, retries temporary failures, and splits rejected
 //! requests.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::trace::v1::Span as Wire;
+use parking_lot::Mutex;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 
 use crate::otlp;
@@ -295,7 +295,7 @@ impl<F: FnMut(TraceSpan) + Send> SpanReceiver for SpanVisitor<F> {
         _: u32,
         _: Option<Instant>,
     ) -> Result<DeliverySummary, DeliveryError> {
-        let mut visit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut visit = self.0.lock();
         spans.into_iter().for_each(&mut *visit);
         Ok(DeliverySummary { requests: 1, ..DeliverySummary::default() })
     }
@@ -317,7 +317,7 @@ pub struct SpanCollector(Mutex<Vec<TraceSpan>>);
 impl SpanCollector {
     /// Removes and returns the collected spans, in order.
     pub fn take(&self) -> Vec<TraceSpan> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 
@@ -328,7 +328,7 @@ impl SpanReceiver for SpanCollector {
         _: u32,
         _: Option<Instant>,
     ) -> Result<DeliverySummary, DeliveryError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(spans);
+        self.0.lock().extend(spans);
         Ok(DeliverySummary { requests: 1, ..DeliverySummary::default() })
     }
 

@@ -4,7 +4,7 @@
 use foldhash::{HashMap, HashSet};
 use threadline_usage::TokenCounts;
 
-use crate::id::{self, TraceId};
+use crate::id::TraceId;
 
 /// The replies and tool calls already sent.
 ///
@@ -12,16 +12,17 @@ use crate::id::{self, TraceId};
 /// next prompt is sent in two parts; the second contains only the difference.
 #[derive(Clone, Debug, Default)]
 pub struct SentReplies {
-    /// The replies by the digest of their id, and the digests of the calls: a session may have very many.
-    replies: HashMap<u64, ToldReply>,
-    calls: HashSet<u64>,
+    /// The replies by id.
+    replies: HashMap<String, SentReply>,
+    /// The calls, by the ids of their reply and their own.
+    calls: HashSet<(String, String)>,
     /// The id of the last reply sent.
-    last: Option<Box<str>>,
+    last: Option<String>,
 }
 
 /// The tokens of a reply that were sent, and under which trace.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ToldReply {
+pub(crate) struct SentReply {
     /// The maximum count of each kind over all parts of the reply. Lines of one reply may disagree; counts
     /// never decrease, so that no token is sent twice.
     pub(crate) tokens: TokenCounts,
@@ -42,16 +43,16 @@ impl SentReplies {
     /// Returns the last reply sent and its token counts as sent.
     pub fn last(&self) -> Option<(&str, TokenCounts)> {
         let id = self.last.as_deref()?;
-        Some((id, self.replies.get(&digest(&[id]))?.tokens))
+        Some((id, self.replies.get(id)?.tokens))
     }
 
     /// Returns the part of a reply that was sent, or `None`.
-    pub(crate) fn reply(&self, id: &str) -> Option<ToldReply> {
-        self.replies.get(&digest(&[id])).copied()
+    pub(crate) fn reply(&self, id: &str) -> Option<SentReply> {
+        self.replies.get(id).copied()
     }
 
     pub(crate) fn add_reply(&mut self, id: &str, tokens: TokenCounts, trace: TraceId) {
-        let known = self.replies.entry(digest(&[id])).or_insert(ToldReply {
+        let known = self.replies.entry(id.to_owned()).or_insert(SentReply {
             tokens,
             elsewhere: TokenCounts::default(),
             trace,
@@ -66,17 +67,12 @@ impl SentReplies {
 
     /// Whether a tool call of a reply was sent.
     pub(crate) fn has_call(&self, reply: &str, call: &str) -> bool {
-        self.calls.contains(&digest(&[reply, call]))
+        self.calls.contains(&(reply.to_owned(), call.to_owned()))
     }
 
     pub(crate) fn add_call(&mut self, reply: &str, call: &str) {
-        self.calls.insert(digest(&[reply, call]));
+        self.calls.insert((reply.to_owned(), call.to_owned()));
     }
-}
-
-/// Returns a number for ids. That two replies or calls of a session have the same one is very unlikely.
-fn digest(ids: &[&str]) -> u64 {
-    u64::from_le_bytes(id::hash(ids))
 }
 
 /// Returns the larger count of each kind.

@@ -131,15 +131,6 @@ impl TraceSpan {
         }
     }
 
-    /// Returns the approximate size in bytes.
-    pub(crate) fn approximate_size(&self) -> usize {
-        let texts = self.attributes.iter().map(|(name, value)| match value {
-            AttributeValue::Text(text) => name.len() + text.len(),
-            _ => name.len() + 16,
-        });
-        texts.sum::<usize>() + 128 * (1 + self.events.len())
-    }
-
     /// Returns the value of an attribute.
     pub fn get(&self, name: &str) -> Option<&AttributeValue> {
         self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value)

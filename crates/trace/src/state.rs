@@ -378,5 +378,5 @@ pub(crate) fn short_hash(parts: &[&str]) -> String {
         hash.update(part);
         hash.update([0]);
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    const_hex::encode(&hash.finalize()[..8])
 }

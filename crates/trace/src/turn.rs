@@ -30,7 +30,7 @@ pub struct TurnSpanParent {
     pub number: usize,
 }
 
-/// Returns the spans of a turn, or of a part of one. `family` contains its lines and its sub-agents.
+/// Returns the spans of a turn, or of the rest of one. `family` contains its lines and its sub-agents.
 ///
 /// Returns no spans if everything in the turn was sent before.
 pub fn spans_of(
@@ -40,45 +40,13 @@ pub fn spans_of(
     sent: &mut SentReplies,
     shape: &SpanOptions<'_>,
 ) -> Vec<TraceSpan> {
-    let mut all = Vec::new();
-    let emit = &mut |mut spans| all.append(&mut spans);
-    let batches = SpanBatches { max_spans: usize::MAX, max_bytes: usize::MAX, emit };
-    emit_spans(head, family, session, sent, shape, batches);
-    all
-}
-
-/// Where the spans of a turn go.
-pub(crate) struct SpanBatches<'e> {
-    /// A turn with at least this many spans, or of about this many bytes, is emitted in several batches. The
-    /// spans of the turn and of sub-agents may then follow those below them.
-    pub(crate) max_spans: usize,
-    pub(crate) max_bytes: usize,
-    /// Takes a batch of spans.
-    pub(crate) emit: &'e mut dyn FnMut(Vec<TraceSpan>),
-}
-
-impl SpanBatches<'_> {
-    fn reborrow(&mut self) -> SpanBatches<'_> {
-        SpanBatches { max_spans: self.max_spans, max_bytes: self.max_bytes, emit: &mut *self.emit }
-    }
-}
-
-/// Emits the spans of a turn, as [`spans_of`] returns them.
-pub(crate) fn emit_spans(
-    head: &TurnHeader,
-    family: &SessionFamily,
-    session: &str,
-    sent: &mut SentReplies,
-    shape: &SpanOptions<'_>,
-    mut batches: SpanBatches<'_>,
-) {
     if !head.is_exportable {
-        return;
+        return Vec::new();
     }
     let home = TurnSpanParent { session: session.to_owned(), trace: head.trace, number: head.number };
     let known = shape.find_turn_secrets(family);
     let shape = &shape.with_turn_secrets(known.as_ref());
-    let mut builder = SpanBuilder::new(&home, shape, sent, batches.reborrow());
+    let mut builder = SpanBuilder::new(&home, shape, sent);
     let root = home.trace.span(&["turn"]);
     let prompt = family.main.entries().first().filter(|_| head.has_prompt);
     let input = prompt.and_then(|prompt| prompt_text(prompt, shape));
@@ -89,32 +57,29 @@ pub(crate) fn emit_spans(
         builder.agent(family, agent, root);
     }
     // The turn was written out again and has nothing new.
-    if builder.is_empty() && builder.has_duplicates {
-        return;
+    if builder.spans.is_empty() && builder.has_duplicates {
+        return Vec::new();
     }
-    if !head.has_more {
-        let span = builder.root(head, &family.main, root, input, walked);
-        builder.insert(0, span);
-    }
-    builder.emit();
+    let span = builder.root(head, &family.main, root, input, walked);
+    builder.spans.insert(0, span);
+    builder.finish()
 }
 
-/// Emits the spans of a sub-agent of a turn that was sent before, below the span `parent`.
-pub(crate) fn emit_agent_spans(
+/// Returns the spans of a sub-agent of a turn that was sent before, below the span `parent`.
+pub(crate) fn agent_spans_of(
     family: &SessionFamily,
     home: &TurnSpanParent,
     parent: SpanId,
     sent: &mut SentReplies,
     shape: &SpanOptions<'_>,
-    mut batches: SpanBatches<'_>,
-) {
+) -> Vec<TraceSpan> {
     let known = shape.find_turn_secrets(family);
     let shape = &shape.with_turn_secrets(known.as_ref());
-    let mut builder = SpanBuilder::new(home, shape, sent, batches.reborrow());
+    let mut builder = SpanBuilder::new(home, shape, sent);
     for agent in family.agents.indices() {
         builder.agent(family, agent, parent);
     }
-    builder.emit();
+    builder.finish()
 }
 
 /// Returns the id of the span for a tool call.
@@ -141,12 +106,7 @@ pub(crate) struct SpanBuilder<'a, 'b> {
     trace_name: String,
     pub(crate) shape: &'a SpanOptions<'b>,
     sent: &'a mut SentReplies,
-    batches: SpanBatches<'a>,
-    /// The spans that were not emitted yet, and the number of those that were.
     spans: Vec<TraceSpan>,
-    n_emitted: usize,
-    /// The size of `spans` in bytes, approximately.
-    n_bytes: usize,
     /// Whether something was skipped because it was sent before.
     has_duplicates: bool,
     /// Indices of sub-agents that have a span.
@@ -164,57 +124,25 @@ pub(crate) struct SpanBuilder<'a, 'b> {
 const MAX_DEPTH: usize = 100;
 
 impl<'a, 'b> SpanBuilder<'a, 'b> {
-    fn new(
-        home: &'a TurnSpanParent,
-        shape: &'a SpanOptions<'b>,
-        sent: &'a mut SentReplies,
-        batches: SpanBatches<'a>,
-    ) -> Self {
-        let trace_name = format!("Turn {}", home.number);
-        let (placed, replies, agents) = (HashSet::default(), HashSet::default(), HashSet::default());
+    fn new(home: &'a TurnSpanParent, shape: &'a SpanOptions<'b>, sent: &'a mut SentReplies) -> Self {
         Self {
             home,
-            trace_name,
+            trace_name: format!("Turn {}", home.number),
             shape,
             sent,
-            batches,
             spans: Vec::new(),
-            n_emitted: 0,
-            n_bytes: 0,
             has_duplicates: false,
-            agents_with_span: placed,
-            replies_with_span: replies,
-            agent_span_ids: agents,
+            agents_with_span: HashSet::default(),
+            replies_with_span: HashSet::default(),
+            agent_span_ids: HashSet::default(),
             depth: 0,
         }
     }
 
-    /// Whether there are no spans.
-    fn is_empty(&self) -> bool {
-        self.n_emitted == 0 && self.spans.is_empty()
-    }
-
-    /// Returns the number of spans.
-    fn len(&self) -> usize {
-        self.n_emitted + self.spans.len()
-    }
-
-    /// Adds a span at an index, or as the first one that was not emitted.
-    fn insert(&mut self, index: usize, span: TraceSpan) {
-        self.n_bytes += span.approximate_size();
-        self.spans.insert(index.saturating_sub(self.n_emitted), span);
-        if self.spans.len() >= self.batches.max_spans || self.n_bytes >= self.batches.max_bytes {
-            self.emit();
-        }
-    }
-
-    /// Emits the spans, after redacting every string in them.
-    fn emit(&mut self) {
-        let mut spans = std::mem::take(&mut self.spans);
-        self.n_emitted += spans.len();
-        self.n_bytes = 0;
-        self.shape.redact_spans(&mut spans);
-        (self.batches.emit)(spans);
+    /// Returns the spans, after redacting every string in them.
+    fn finish(mut self) -> Vec<TraceSpan> {
+        self.shape.redact_spans(&mut self.spans);
+        self.spans
     }
 
     /// Creates a span with the attributes that all spans have.
@@ -388,8 +316,8 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
             return None;
         }
         if let Some(known) = self.sent.reply(&key) {
-            let is_told = |call: &CallIndex| self.sent.has_call(&key, &session.tool_calls()[*call].id);
-            if generation.is_notice || (!generation.exclude_sent(known.tokens) && calls.iter().all(is_told)) {
+            let is_sent = |call: &CallIndex| self.sent.has_call(&key, &session.tool_calls()[*call].id);
+            if generation.is_notice || (!generation.exclude_sent(known.tokens) && calls.iter().all(is_sent)) {
                 self.has_duplicates = true;
                 return None;
             }
@@ -410,13 +338,9 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         let id = self.home.trace.span(&["reply", &key]);
         let mut span = generation.span(self, id, &said, (input.take(), calls.len()));
         span.parent = Some(parent);
-        self.insert(self.len(), span);
-        // A reply may have very many, so each is made when the one before may have been emitted.
-        let mut n = 0;
-        while let Some(span) = generation.advisor_span(self, id, n) {
-            self.insert(self.len(), span);
-            n += 1;
-        }
+        self.spans.push(span);
+        let advisors = (0..).map_while(|n| generation.advisor_span(self, id, n)).collect::<Vec<_>>();
+        self.spans.extend(advisors);
         text
     }
 
@@ -432,7 +356,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         let id = tool_span_id(self.home.trace, call, session);
         let parent = self.home.trace.span(&["reply", &key]);
         let span = self.tool(session, call, id, parent);
-        self.insert(self.len(), span);
+        self.spans.push(span);
         if self.depth >= MAX_DEPTH {
             return;
         }
@@ -492,7 +416,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         }
         let input = prompt_text(&session.entries()[first], self.shape)
             .filter(|_| session.entries()[first].kind() == Kind::User);
-        let at = self.len();
+        let at = self.spans.len();
         self.depth += 1;
         let walked = self.walk(family, Some(agent), id, start, input.as_deref());
         self.depth -= 1;
@@ -512,7 +436,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         self.set_messages(&mut span, input.as_deref(), walked.output.as_deref());
         span.events = walked.events;
         self.mark_failed(&mut span, walked.error);
-        self.insert(at, span);
+        self.spans.insert(at, span);
     }
 }
 

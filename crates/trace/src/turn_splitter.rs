@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 
 use threadline_entry::{Entry, Finding, Kind, Millis, Position, value};
-use threadline_session::{CallIndex, EntryIndex, IndexRange, InputKind, Round, Session, Turn};
+use threadline_session::{EntryIndex, InputKind, Round, Session, Turn};
 
 use crate::id::TraceId;
 
-/// A turn, or a part of one.
+/// A turn, or the rest of one whose beginning was sent before.
 #[derive(Clone, Debug)]
 pub struct TurnPart {
-    /// Its lines. A part that continues a turn has the prompt as first line.
+    /// Its lines. The rest of a turn has the prompt as first line.
     pub session: Session,
     /// The owner of the log.
     pub owner: LogOwner,
@@ -22,8 +22,6 @@ pub struct TurnPart {
     pub number: usize,
     /// The part of the turn sent before, if this is not its beginning.
     pub sent_part: Option<TurnProgress>,
-    /// Whether more of the same turn follows, so that the root span must not be sent yet.
-    pub has_more: bool,
     /// The id of the last reply of the previous turn, whose lines may continue in this one.
     pub previous_reply: Option<String>,
     /// The position of the prompt; `None` if the log begins without one.
@@ -61,32 +59,23 @@ pub struct TurnSplitter {
     /// The number of turns so far that are worth sending.
     number: usize,
     current: Option<TurnPart>,
-    /// The size in bytes at which a turn is returned in parts.
-    limit: u64,
     /// The id of the last reply of the previous turn.
     previous_reply: Option<String>,
-    /// All calls of the current turn before this one have a result.
-    first_pending: CallIndex,
 }
 
 /// The number of hexadecimal digits in a turn key: enough to be unique within one session.
 const KEY_LENGTH: usize = 12;
 
-/// The maximum size of a turn in bytes. A longer turn is returned in parts, to bound memory.
-const MAX_PART_BYTES: u64 = 16 << 20;
-
 impl TurnSplitter {
-    /// Creates a cutter for a log of which `number` turns were read before.
-    pub fn new(whose: LogOwner, number: usize) -> Self {
-        let limit = if whose == LogOwner::Agent { u64::MAX } else { MAX_PART_BYTES };
-        let first_pending = CallIndex::FIRST;
-        Self { owner: whose, number, current: None, limit, previous_reply: None, first_pending }
+    /// Creates a splitter for a log of which `number` turns were read before.
+    pub fn new(owner: LogOwner, number: usize) -> Self {
+        Self { owner, number, current: None, previous_reply: None }
     }
 
-    /// Creates a cutter that continues a turn whose beginning was read before. `prompt` is the first line of
+    /// Creates a splitter that continues a turn whose beginning was read before. `prompt` is the first line of
     /// the turn.
     pub fn resume(
-        whose: LogOwner,
+        owner: LogOwner,
         number: usize,
         continued: TurnProgress,
         prompt: Option<Entry>,
@@ -97,18 +86,17 @@ impl TurnSplitter {
         if let Some(prompt) = prompt {
             session.push(prompt, Vec::new());
         }
-        let piece = TurnPart {
+        let part = TurnPart {
             session,
-            owner: whose,
+            owner,
             number,
             sent_part: Some(continued),
-            has_more: false,
             previous_reply: None,
             prompt_at,
             from: at,
             to: at,
         };
-        Self { current: Some(piece), limit: MAX_PART_BYTES, ..Self::new(whose, number) }
+        Self { current: Some(part), ..Self::new(owner, number) }
     }
 
     /// Sets the id of the last reply read before.
@@ -118,8 +106,7 @@ impl TurnSplitter {
         self
     }
 
-    /// Adds the next entry. Returns a turn when the next one begins, or a part of a turn when it exceeds the
-    /// size limit.
+    /// Adds the next entry. Returns a turn when the next one begins.
     ///
     /// Lines that are not part of the conversation are skipped.
     pub fn push(&mut self, entry: Entry, findings: Vec<Finding>) -> Option<TurnPart> {
@@ -136,8 +123,6 @@ impl TurnSplitter {
         if kind == Kind::User && self.opens_turn(&entry) {
             done = self.take(at);
             self.begin(at, Some(at));
-        } else if kind == Kind::Assistant && self.should_split(at, &entry) {
-            done = self.split(at);
         }
         if self.current.is_none() {
             self.begin(at, None);
@@ -146,9 +131,9 @@ impl TurnSplitter {
             byte_offset: at.byte_offset + entry.as_bytes().len() as u64 + 1,
             line_no: at.line_no + 1,
         };
-        if let Some(piece) = &mut self.current {
-            piece.session.push(entry, findings);
-            piece.to = ended;
+        if let Some(part) = &mut self.current {
+            part.session.push(entry, findings);
+            part.to = ended;
         }
         done
     }
@@ -174,13 +159,11 @@ impl TurnSplitter {
     }
 
     fn begin(&mut self, at: Position, prompt_at: Option<Position>) {
-        self.first_pending = CallIndex::FIRST;
         self.current = Some(TurnPart {
             session: Session::new(),
             owner: self.owner,
             number: self.number + 1,
             sent_part: None,
-            has_more: false,
             previous_reply: self.previous_reply.clone(),
             prompt_at,
             from: at,
@@ -188,54 +171,16 @@ impl TurnSplitter {
         });
     }
 
-    /// Returns the current piece and counts it if it is a turn that will be sent.
+    /// Returns the current turn and counts it if it is a turn that will be sent.
     fn take(&mut self, end: Position) -> Option<TurnPart> {
-        let mut piece = self.current.take()?;
-        piece.to = piece.to.max(end);
-        let last = piece.session.replies().last().and_then(|reply| reply.id.clone());
+        let mut part = self.current.take()?;
+        part.to = part.to.max(end);
+        let last = part.session.replies().last().and_then(|reply| reply.id.clone());
         self.previous_reply = last.or(self.previous_reply.take());
-        if piece.sent_part.is_none() && piece.is_exportable() {
-            self.number = piece.number;
+        if part.sent_part.is_none() && part.is_exportable() {
+            self.number = part.number;
         }
-        Some(piece)
-    }
-
-    /// Whether the current piece has reached the size limit and `entry` begins a new reply, with no tool call
-    /// pending.
-    fn should_split(&mut self, at: Position, entry: &Entry) -> bool {
-        let Some(piece) = &self.current else { return false };
-        if at.byte_offset - piece.from.byte_offset < self.limit
-            || entry.is_sidechain() != (self.owner == LogOwner::Agent)
-        {
-            return false;
-        }
-        let id = entry.message().and_then(|message| message.id());
-        let is_known = match id.as_deref() {
-            Some(id) => piece.session.find_reply(id).is_some(),
-            None => piece.session.replies().iter().rev().any(|reply| reply.id.is_none()),
-        };
-        if is_known || !piece.has_reply() {
-            return false;
-        }
-        // A result is never lost, so that no call is examined twice.
-        let calls = piece.session.tool_calls();
-        let pending =
-            (self.first_pending..calls.end()).indices().find(|&call| calls[call].results.is_empty());
-        self.first_pending = pending.unwrap_or(calls.end());
-        pending.is_none()
-    }
-
-    /// Returns a part of the current turn and continues with the rest.
-    fn split(&mut self, at: Position) -> Option<TurnPart> {
-        let mut piece = self.current.take()?;
-        piece.has_more = true;
-        piece.to = at;
-        self.number = piece.number;
-        let prompt = piece.prompt_at.and_then(|_| piece.session.entries().first().cloned());
-        let continued = piece.progress();
-        let next = Self::resume(self.owner, piece.number, continued, prompt, at);
-        *self = Self { limit: self.limit, previous_reply: self.previous_reply.take(), ..next };
-        Some(piece)
+        Some(part)
     }
 }
 
@@ -338,14 +283,13 @@ impl TurnPart {
             number: self.number,
             start: self.start().unwrap_or(0),
             sent_part: self.sent_part,
-            has_more: self.has_more,
             has_prompt: self.prompt_at.is_some(),
             is_exportable: self.is_exportable(),
         }
     }
 }
 
-/// The properties of a turn, or of a part of one, without its lines.
+/// The properties of a turn, or of the rest of one, without its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TurnHeader {
     /// Its trace.
@@ -356,8 +300,6 @@ pub struct TurnHeader {
     pub start: Millis,
     /// The part of the turn sent before, if this is not its beginning.
     pub sent_part: Option<TurnProgress>,
-    /// Whether more of the same turn follows.
-    pub has_more: bool,
     /// Whether its first line is a prompt.
     pub has_prompt: bool,
     /// Whether there is something to send.

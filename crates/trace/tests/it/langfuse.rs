@@ -458,7 +458,7 @@ mod recovery {
 
     /// Returns the session id that each turn was sent under.
     fn sessions(world: &TraceFixture) -> Vec<String> {
-        let received = world.receiver.received.lock().unwrap();
+        let received = world.receiver.received.lock();
         let roots = received.spans.values().filter(|span| span.parent_span_id.is_empty());
         let mut ids: Vec<String> = roots
             .map(|span| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
@@ -11,6 +11,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::trace::v1::Span as Wire;
+use parking_lot::Mutex;
 use prost::Message;
 use threadline_trace::{Dialect, Protocol, ReceiverConfig};
 
@@ -78,7 +79,7 @@ impl Receiver {
     }
 
     pub(crate) fn set_faults(&self, plan: impl FnMut() -> Fault + Send + 'static) {
-        *self.plan.lock().unwrap() = Box::new(plan);
+        *self.plan.lock() = Box::new(plan);
     }
 
     pub(crate) fn target(&self) -> ReceiverConfig {
@@ -96,7 +97,7 @@ impl Receiver {
     }
 
     pub(crate) fn ids(&self) -> Vec<String> {
-        let received = self.received.lock().unwrap();
+        let received = self.received.lock();
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         received.spans.keys().map(|(trace, span)| format!("{}/{}", hex(trace), hex(span))).collect()
     }
@@ -108,7 +109,7 @@ fn serve(stream: TcpStream, received: &Mutex<ReceivedSpans>, plan: &Mutex<FaultP
     let mut reader = BufReader::new(own);
     let mut writer = stream;
     while let Some((head, body)) = read_request(&mut reader) {
-        let fault = (plan.lock().unwrap())();
+        let fault = (plan.lock())();
         let spans = decode(&head, &body);
         let takes = match fault {
             Fault::None | Fault::Forget | Fault::Partial | Fault::Broken => true,
@@ -116,7 +117,7 @@ fn serve(stream: TcpStream, received: &Mutex<ReceivedSpans>, plan: &Mutex<FaultP
             Fault::Hang | Fault::Stall | Fault::Status(_) | Fault::Busy(_) => false,
         };
         if takes {
-            let mut received = received.lock().unwrap();
+            let mut received = received.lock();
             received.heads.push(head);
             received.count += spans.len();
             for span in spans {

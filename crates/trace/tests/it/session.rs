@@ -58,7 +58,7 @@ impl TraceFixture {
         exporter.shape.redact = Some((&rules).into());
         let file = SessionFile::at(path);
         exporter.session(&file, file.agents().found, false).unwrap();
-        let received = self.receiver.received.lock().unwrap();
+        let received = self.receiver.received.lock();
         format!("{:?}", received.spans)
     }
 
@@ -77,14 +77,14 @@ impl TraceFixture {
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        let received = self.receiver.received.lock().unwrap();
+        let received = self.receiver.received.lock();
         let mut spans: Vec<_> = received.spans.values().collect();
         spans.sort_by_key(|span| (span.start_time_unix_nano, span.parent_span_id.len(), span.name.clone()));
         spans.iter().map(|span| span.name.clone()).collect()
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.receiver.received.lock().unwrap().count
+        self.receiver.received.lock().count
     }
 }
 
@@ -148,7 +148,7 @@ fn a_turn_continued_after_it_was_sent_gets_further_spans() {
     assert_eq!(world.send(&path).unwrap().spans, 0, "lines written by hooks do not continue a turn");
     append(&path, "u2 <- s1 user \"not yet\" meta @+1m\na2 <- u2 reply msg_2 text \"still\" @+1m\n");
     assert_eq!(world.send(&path).unwrap().spans, 2);
-    let received = world.receiver.received.lock().unwrap();
+    let received = world.receiver.received.lock();
     assert_eq!(received.spans.len(), 3);
     let root = received.spans.values().find(|span| span.parent_span_id.is_empty()).unwrap();
     let input =
@@ -349,7 +349,7 @@ fn long_turn() -> String {
 }
 
 #[test]
-fn a_turn_of_very_many_spans_is_delivered_in_parts() {
+fn a_long_turn_is_sent_in_several_requests() {
     let world = TraceFixture::new();
     let path = world.home.session("s", &long_turn());
     let sent = world.send(&path).unwrap();
@@ -419,14 +419,14 @@ fn json_and_protobuf_requests_are_equivalent() {
     let world = TraceFixture::new();
     let path = world.home.session("s", ONE);
     world.send(&path).unwrap();
-    let before = world.receiver.received.lock().unwrap().spans.clone();
+    let before = world.receiver.received.lock().spans.clone();
     let mut target = world.receiver.target();
     target.protocol = Protocol::Json;
     target.gzip = false;
     let sender = HttpSender::new(target);
     let exporter = Exporter { receiver: &sender, states: None, ..world.exporter() };
     exporter.session(&SessionFile::at(&path), Vec::new(), false).unwrap();
-    let received = world.receiver.received.lock().unwrap();
+    let received = world.receiver.received.lock();
     assert_eq!(received.spans, before);
     assert!(received.heads[1].contains("application/json"));
     assert!(received.heads[0].contains("content-encoding: gzip") && received.heads[0].contains("x-test: 1"));
@@ -484,7 +484,7 @@ fn a_sub_agent_in_the_background_is_sent_when_it_is_done() {
     assert_eq!(world.send(&path).unwrap().spans, 4);
     assert_eq!(world.states.load(&session_uuid("s")).pending.len(), 0);
     assert_eq!(world.send(&path).unwrap().spans, 0);
-    let received = world.receiver.received.lock().unwrap();
+    let received = world.receiver.received.lock();
     let agent = received.spans.values().find(|span| span.name == "Explore").unwrap();
     let call = received.spans.values().find(|span| span.name == "Agent").unwrap();
     assert_eq!((&agent.parent_span_id, &agent.trace_id), (&call.span_id, &call.trace_id));
@@ -526,7 +526,7 @@ fn a_compaction_agent_belongs_to_the_compacted_turn() {
                    x1 <- x0 user \"sum up\" @10:01:00\nx2 <- x1 reply msg_x text \"so far\" @10:01:50\n";
     world.home.agent("s", "acompact-1", summing, None);
     world.send(&path).unwrap();
-    let received = world.receiver.received.lock().unwrap();
+    let received = world.receiver.received.lock();
     let named = |name: &str| received.spans.values().find(|span| span.name == name).unwrap();
     let (agent, first) = (named("compaction"), named("Turn 1"));
     assert_eq!((&agent.trace_id, &agent.parent_span_id), (&first.trace_id, &first.span_id));
