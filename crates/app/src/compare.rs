@@ -14,7 +14,7 @@ use threadline_view::wire::{
     ProducedFileObject, TokensObject, exact, moment,
 };
 use threadline_view::{
-    AgentView, BranchView, FileChange, Hunk, InheritedCalls, ItemBody, OutlineBuilder, TranscriptHeader,
+    AgentView, BranchView, FileChange, Hunk, InheritedCalls, ItemBody, OutlineLine, TranscriptHeader,
     TranscriptItem, TranscriptPart, TurnTiming, TurnView, changes_of, unified,
 };
 
@@ -351,18 +351,13 @@ impl<'a> ChosenConversation<'a> {
         };
         let kept = |path: &str| loaded.kept_output(path);
         let mut branch = None;
-        let mut open: Option<TurnFigures> = None;
         // One part at a time, since all turns together need many times the size of the log.
-        for part in loaded.transcript_builder(&kept).parts().without_findings().with_split_turns() {
+        for part in loaded.transcript_builder(&kept).parts().without_findings() {
             match part {
                 TranscriptPart::Header(found) => header = *found,
                 TranscriptPart::Turn(turn) => {
-                    let previous = open.replace(TurnFigures::of(*turn));
-                    figures.add(previous.filter(|turn| is_kept(turn.last_line)));
-                }
-                TranscriptPart::MoreItems(items) => {
-                    if let Some(turn) = &mut open {
-                        turn.add(&items);
+                    if is_kept(turn.items.iter().map(|item| item.line_no).max()) {
+                        figures.add(*turn);
                     }
                 }
                 TranscriptPart::Branch(view) if contains(&view) => {
@@ -375,13 +370,12 @@ impl<'a> ChosenConversation<'a> {
                 TranscriptPart::Branch(_) | TranscriptPart::Agent(_) | TranscriptPart::Findings(_) => {}
             }
         }
-        figures.add(open.filter(|turn| is_kept(turn.last_line)));
         let branch_name = match (&self.branch, branch) {
             (None, _) => None,
             (Some(_), None) => return None,
             (Some(_), Some(view)) => {
                 let name = view.turns.first().map(|turn| turn.anchor.clone());
-                view.turns.into_iter().for_each(|turn| figures.add(Some(TurnFigures::of(turn))));
+                view.turns.into_iter().for_each(|turn| figures.add(turn));
                 for (at, prompt) in figures.prompts.iter_mut().enumerate() {
                     prompt.turn = at + 1;
                 }
@@ -425,9 +419,9 @@ struct ConversationFigures {
 }
 
 impl ConversationFigures {
-    fn add(&mut self, turn: Option<TurnFigures>) {
-        let Some(TurnFigures { turn, outline, items, .. }) = turn else { return };
-        let line = outline.finish(&turn);
+    fn add(&mut self, turn: TurnView) {
+        let line = OutlineLine::of(&turn);
+        turn.items.iter().for_each(|item| self.items.add(item));
         self.spent += &turn.spent;
         self.timing.model += turn.timing.model;
         self.timing.tools += turn.timing.tools;
@@ -435,7 +429,6 @@ impl ConversationFigures {
         self.timing.idle += turn.timing.idle;
         let seen = &mut self.seen_models;
         self.models.extend(turn.models.into_iter().filter(|model| seen.insert(model.clone())));
-        self.items.merge(items);
         self.items.compactions += line.compactions;
         self.span = match (self.span, turn.span) {
             (Some((start, end)), Some((from, to))) => Some((start.min(from), end.max(to))),
@@ -456,34 +449,6 @@ impl ConversationFigures {
     fn add_agent(&mut self, agent: &AgentView) {
         self.spent += &agent.spent;
         self.items.add_agent(agent);
-    }
-}
-
-/// The figures of one turn, which is read in several parts.
-struct TurnFigures {
-    /// The turn, without its items.
-    turn: TurnView,
-    outline: OutlineBuilder,
-    items: ItemTally,
-    /// The number of the last line with an item.
-    last_line: Option<u64>,
-}
-
-impl TurnFigures {
-    fn of(mut turn: TurnView) -> Self {
-        let items = std::mem::take(&mut turn.items);
-        let mut figures =
-            Self { turn, outline: OutlineBuilder::default(), items: ItemTally::default(), last_line: None };
-        figures.add(&items);
-        figures
-    }
-
-    fn add(&mut self, items: &[TranscriptItem]) {
-        for item in items {
-            self.outline.add(item);
-            self.items.add(item);
-            self.last_line = self.last_line.max(Some(item.line_no));
-        }
     }
 }
 
@@ -519,15 +484,6 @@ impl ItemTally {
     fn add_agent(&mut self, agent: &AgentView) {
         self.n_agents += 1;
         agent.turns.iter().flat_map(|turn| &turn.items).for_each(|item| self.add(item));
-    }
-
-    fn merge(&mut self, other: Self) {
-        for (name, tally) in other.tools {
-            *self.tools.entry(name).or_default() += tally;
-        }
-        self.errors += other.errors;
-        self.n_agents += other.n_agents;
-        self.compactions += other.compactions;
     }
 }
 

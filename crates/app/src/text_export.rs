@@ -15,10 +15,10 @@ impl LoadedSession {
     ///
     /// Those of writing.
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut writer = ShowWriter::new();
+        let mut writer = ShowWriter::default();
         self.parts(|parts| {
-            for part in parts.without_findings().with_split_turns() {
-                writer.write_part(part, out)?;
+            for part in parts.without_findings() {
+                writer.write_part(&part, out)?;
             }
             Ok(())
         })
@@ -32,7 +32,7 @@ impl LoadedSession {
     pub fn write_markdown(&self, level: DetailLevel, out: &mut dyn Write) -> io::Result<()> {
         let mut renderer = None;
         self.parts(|parts| {
-            for part in parts.without_findings().with_split_turns() {
+            for part in parts.without_findings() {
                 let renderer = match &part {
                     TranscriptPart::Header(header) => renderer.insert(MarkdownRenderer::new(header, level)),
                     _ => match &mut renderer {

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
 use threadline_view::{
-    AgentView, BranchView, OutlineBuilder, OutlineLine, Transcript, TranscriptEnd, TranscriptHeader,
-    TranscriptItem, TurnView, humanize, outline,
+    AgentView, BranchView, OutlineLine, Transcript, TranscriptEnd, TranscriptHeader, TurnView, humanize,
+    outline,
 };
 
 use crate::asset;
@@ -85,10 +85,7 @@ pub fn page(transcript: &Transcript, raw: RawLines, options: &RenderOptions) -> 
         raw,
         Box::new(io::Cursor::new(Vec::new())),
     );
-    for turn in &transcript.turns {
-        page.items(&turn.items);
-        page.end_turn(turn);
-    }
+    transcript.turns.iter().for_each(|turn| page.turn(turn));
     let mut out = Vec::new();
     // Writing to memory does not fail, and markup is UTF-8.
     let end = &transcript.end;
@@ -96,32 +93,21 @@ pub fn page(transcript: &Transcript, raw: RawLines, options: &RenderOptions) -> 
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A page under construction, built item by item.
+/// A page under construction, built turn by turn.
 ///
 /// Markup is plain up to [`RenderOptions::plain_up_to`] and compressed after that, so that the page of a
 /// large session opens quickly and is built in little memory.
 pub struct PageBuilder<'a> {
     context: RenderContext<'a>,
     turns: Markup,
-    /// The current turn.
-    open: Option<OpenTurn>,
     /// Whether the page contains the note that the rest requires JavaScript.
     has_script_note: bool,
-    n_items: usize,
     /// Finished turns of the next deferred section, their range of lines, and their estimated height in rows.
     section: Markup,
     lines: (u64, u64),
     rows: usize,
     outline: Vec<OutlineLine>,
     error_anchors: Vec<String>,
-}
-
-/// A turn of a page under construction.
-struct OpenTurn {
-    turn: TurnBuilder<'static>,
-    outline: OutlineBuilder,
-    /// Whether it is part of a deferred section.
-    in_section: bool,
 }
 
 impl<'a> PageBuilder<'a> {
@@ -135,9 +121,7 @@ impl<'a> PageBuilder<'a> {
             context: cx,
             // Unused capacity is never touched, and this avoids copying while the markup grows.
             turns: Markup::with_capacity(options.plain_up_to),
-            open: None,
             has_script_note: false,
-            n_items: 0,
             section: Markup::new(),
             lines: EMPTY_RANGE,
             rows: 0,
@@ -146,30 +130,36 @@ impl<'a> PageBuilder<'a> {
         }
     }
 
-    /// Adds the next items of the current turn.
-    pub fn items(&mut self, items: &[TranscriptItem]) {
-        if items.is_empty() {
+    /// Adds a turn. One without items is left out.
+    pub fn turn(&mut self, turn: &TurnView) {
+        if turn.items.is_empty() {
             return;
         }
-        let mut open = self.open.take().unwrap_or_else(|| {
-            let in_section = self.context.sections.is_some();
-            let out = if in_section { &self.section } else { &self.turns };
-            let turn = TurnBuilder::new(&self.context, out, TurnContext::MAIN);
-            OpenTurn { turn, outline: OutlineBuilder::default(), in_section }
-        });
-        for item in items {
-            let out = if open.in_section { &mut self.section } else { &mut self.turns };
-            open.turn.add(&mut self.context, out, item);
-            open.outline.add(item);
+        let in_section = self.context.sections.is_some();
+        let out = if in_section { &self.section } else { &self.turns };
+        let mut open = TurnBuilder::new(&self.context, out, TurnContext::MAIN);
+        for item in &turn.items {
+            let out = if in_section { &mut self.section } else { &mut self.turns };
+            open.add(&mut self.context, out, item);
             self.error_anchors.extend(item.error_anchors());
             self.lines = extend_range(self.lines, item);
             self.begin_sections();
-            if self.context.sections.is_some() && !open.in_section {
-                open.turn.defer_items();
+            if self.context.sections.is_some() && !in_section {
+                open.defer_items();
             }
         }
-        self.open = Some(open);
-        self.n_items += items.len();
+        self.rows += 6 + turn.items.len().min(200);
+        self.outline.push(OutlineLine::of(turn));
+        if in_section {
+            open.finish(&mut self.context, &mut self.section, turn);
+            if self.section.len() >= SECTION_SIZE {
+                self.end_section();
+            }
+            return;
+        }
+        open.finish(&mut self.context, &mut self.turns, turn);
+        self.begin_sections();
+        (self.lines, self.rows) = (EMPTY_RANGE, 0);
     }
 
     /// Stores the rest of a large page in compressed sections.
@@ -180,23 +170,6 @@ impl<'a> PageBuilder<'a> {
         if self.context.sections.is_some() && !std::mem::replace(&mut self.has_script_note, true) {
             self.turns.lit("<noscript><p class=\"note\">The rest of this large session requires JavaScript.</p></noscript>");
         }
-    }
-
-    /// Ends the current turn. A turn without items is dropped.
-    pub fn end_turn(&mut self, turn: &TurnView) {
-        let Some(open) = self.open.take() else { return };
-        self.rows += 6 + std::mem::take(&mut self.n_items).min(200);
-        self.outline.push(open.outline.finish(turn));
-        if open.in_section {
-            open.turn.finish(&mut self.context, &mut self.section, turn);
-            if self.section.len() >= SECTION_SIZE {
-                self.end_section();
-            }
-            return;
-        }
-        open.turn.finish(&mut self.context, &mut self.turns, turn);
-        self.begin_sections();
-        (self.lines, self.rows) = (EMPTY_RANGE, 0);
     }
 
     fn end_section(&mut self) {

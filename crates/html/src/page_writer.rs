@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use parking_lot::Mutex;
 use threadline_view::{
-    BranchView, FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptItem,
-    TranscriptPart, TranscriptParts, TurnView,
+    FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptPart, TranscriptParts,
+    TurnView,
 };
 
 use crate::page::PageBuilder;
@@ -32,10 +32,18 @@ pub fn write_page(
     let mut found = FindingSummary::default();
     let first_branch = rayon::in_place_scope(|scope| {
         scope.spawn(|_| found = findings());
-        split_turns(&mut parts, &mut end, |piece| {
-            renderer.push(piece);
-            scope.spawn(|_| renderer.render());
-        })
+        loop {
+            match parts.next()? {
+                TranscriptPart::Turn(turn) => {
+                    renderer.push(turn);
+                    scope.spawn(|_| renderer.render());
+                }
+                TranscriptPart::Agent(agent) => end.agents.push(*agent),
+                TranscriptPart::Branch(branch) => return Some(branch),
+                // The caller took the header.
+                TranscriptPart::Header(_) | TranscriptPart::Findings(_) => {}
+            }
+        }
     });
     filter.apply_to_end(&mut end);
     end.findings = found;
@@ -50,58 +58,17 @@ pub fn write_page(
     renderer.finish().finish(header, &end, branches, out)
 }
 
-/// Maximum number of queued pieces. If there are more, the producing thread renders them itself.
-const MAX_QUEUED_PIECES: usize = 8;
-
-/// The number of items after which a piece ends.
-const ITEMS_PER_PIECE: usize = 32;
-
-/// A piece of the conversation. A turn may be large, so it is rendered in several pieces.
-enum PagePiece {
-    /// Consecutive items of a turn.
-    Items(Vec<TranscriptItem>),
-    /// The end of that turn.
-    EndOfTurn(Box<TurnView>),
-}
-
-/// Splits the turns of a transcript into pieces while they are built. Adds unattached sub-agents to `end`.
-/// Returns the first branch, after which `parts` yields the others.
-fn split_turns(
-    parts: &mut TranscriptParts<'_>,
-    end: &mut TranscriptEnd,
-    mut sink: impl FnMut(PagePiece),
-) -> Option<BranchView> {
-    let mut items = Vec::new();
-    loop {
-        while let Some(more) = parts.next_items() {
-            items.extend(more);
-            if items.len() >= ITEMS_PER_PIECE {
-                sink(PagePiece::Items(std::mem::take(&mut items)));
-            }
-        }
-        match parts.next() {
-            Some(TranscriptPart::Turn(turn)) => {
-                sink(PagePiece::Items(std::mem::take(&mut items)));
-                sink(PagePiece::EndOfTurn(turn));
-            }
-            Some(TranscriptPart::Agent(agent)) => end.agents.push(*agent),
-            Some(TranscriptPart::Branch(branch)) => return Some(branch),
-            Some(TranscriptPart::Findings(findings)) => end.findings = findings,
-            // The caller took the header, and the turns are whole.
-            Some(TranscriptPart::Header(_) | TranscriptPart::MoreItems(_)) => {}
-            None => return None,
-        }
-    }
-}
+/// Maximum number of queued turns. If there are more, the producing thread renders them itself.
+const MAX_QUEUED_TURNS: usize = 8;
 
 /// A page that any idle thread renders while its transcript is being built.
 struct PageRenderer<'a> {
     filter: &'a TranscriptFilter,
     page: Mutex<PageBuilder<'a>>,
-    queue: Mutex<VecDeque<PagePiece>>,
-    /// Rendered pieces, which the producing thread drops: memory is freed fastest on the thread that
+    queue: Mutex<VecDeque<Box<TurnView>>>,
+    /// Rendered turns, which the producing thread drops: memory is freed fastest on the thread that
     /// allocated it.
-    rendered: Mutex<Vec<PagePiece>>,
+    rendered: Mutex<Vec<Box<TurnView>>>,
 }
 
 impl<'a> PageRenderer<'a> {
@@ -110,19 +77,19 @@ impl<'a> PageRenderer<'a> {
         Self { filter, page: Mutex::new(page), queue: Mutex::default(), rendered: Mutex::default() }
     }
 
-    /// Queues the next piece.
-    fn push(&self, piece: PagePiece) {
+    /// Queues the next turn.
+    fn push(&self, turn: Box<TurnView>) {
         drop(std::mem::take(&mut *self.rendered.lock()));
         let mut queue = self.queue.lock();
-        queue.push_back(piece);
+        queue.push_back(turn);
         let n_queued = queue.len();
         drop(queue);
-        if n_queued > MAX_QUEUED_PIECES {
+        if n_queued > MAX_QUEUED_TURNS {
             self.render_queued(&mut self.page.lock());
         }
     }
 
-    /// Renders the queued pieces, unless another thread is doing so.
+    /// Renders the queued turns, unless another thread is doing so.
     fn render(&self) {
         if let Some(mut page) = self.page.try_lock() {
             self.render_queued(&mut page);
@@ -131,19 +98,14 @@ impl<'a> PageRenderer<'a> {
 
     fn render_queued(&self, page: &mut PageBuilder<'_>) {
         loop {
-            let Some(mut piece) = self.queue.lock().pop_front() else { return };
-            match &mut piece {
-                PagePiece::Items(items) => {
-                    self.filter.keep_items(items);
-                    page.items(items);
-                }
-                PagePiece::EndOfTurn(turn) => page.end_turn(turn),
-            }
-            self.rendered.lock().push(piece);
+            let Some(mut turn) = self.queue.lock().pop_front() else { return };
+            self.filter.keep_items(&mut turn.items);
+            page.turn(&turn);
+            self.rendered.lock().push(turn);
         }
     }
 
-    /// Renders the remaining pieces and returns the page.
+    /// Renders the remaining turns and returns the page.
     fn finish(self) -> PageBuilder<'a> {
         self.render_queued(&mut self.page.lock());
         self.page.into_inner()

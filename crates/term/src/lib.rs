@@ -44,6 +44,6 @@ pub use table::{ColumnAlign, TableColumn, table, truncate_start};
 pub use text::TermText;
 pub use threadline_view::{visible, visible_name};
 pub use transcript::{
-    RenderedTranscript, TextSink, TranscriptRenderer, TranscriptStyle, render_call, render_hunks,
-    render_items, render_running, render_transcript, render_transcript_at, render_turn_summary,
+    RenderedTranscript, TranscriptRenderer, TranscriptStyle, render_call, render_hunks, render_items,
+    render_running, render_transcript, render_transcript_at, render_turn_summary,
 };

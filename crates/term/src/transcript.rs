@@ -3,14 +3,13 @@
 mod item;
 
 use std::fmt::Write;
-use std::io;
 use std::ops::Range;
 
 use jiff::tz::TimeZone;
 use threadline_view::humanize::{duration, minute, plural, short_count};
 use threadline_view::{
     AgentView, BranchView, CallView, DetailLevel, FindingSummary, Hunk, InheritedCalls, ItemBody, Transcript,
-    TranscriptHeader, TranscriptItem, TurnView, UsageTotals, short_model, short_tool,
+    TranscriptHeader, TranscriptItem, TranscriptPart, TurnView, UsageTotals, short_model, short_tool,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -54,82 +53,29 @@ pub fn render_transcript_at(
     style: &TranscriptStyle,
     anchor: Option<&str>,
 ) -> RenderedTranscript {
-    let mut writer = TermWriter::new(page, style);
-    writer.wanted_item = anchor;
-    writer.header(&transcript.header);
-    let header = writer.out.as_str().len();
-    for turn in &transcript.turns {
-        writer.turn(turn, 0);
-    }
-    writer.footer(transcript);
-    let line_at = |byte: usize| writer.out.as_str()[..byte].matches('\n').count();
-    let item_lines = writer.item_bytes.as_ref().map(|bytes| line_at(bytes.start)..line_at(bytes.end));
-    RenderedTranscript { header_lines: line_at(header), item_lines, text: writer.out }
-}
-
-/// Receives the rendered text, piece by piece.
-pub type TextSink<'a> = &'a mut dyn FnMut(TermText) -> io::Result<()>;
-
-/// Renders a transcript incrementally, turn by turn. A long turn or item is passed on in several pieces.
-pub struct TranscriptRenderer<'a> {
-    writer: TermWriter<'a>,
-}
-
-/// All methods return an error of the sink, which then receives no further text.
-#[expect(clippy::missing_errors_doc, reason = "documented above")]
-impl<'a> TranscriptRenderer<'a> {
-    /// Returns a renderer at the start of a transcript.
-    pub fn new(page: TermPage, style: &'a TranscriptStyle, sink: TextSink<'a>) -> Self {
-        Self { writer: TermWriter { sink: Some(sink), ..TermWriter::new(page, style) } }
-    }
-
-    /// Renders the part above the conversation: title, metadata and total cost.
-    pub fn header(&mut self, header: &TranscriptHeader) -> io::Result<()> {
-        self.writer.header(header);
-        self.writer.finish_part()
-    }
-
-    /// Renders the next turn.
-    pub fn turn(&mut self, turn: &TurnView) -> io::Result<()> {
-        self.writer.turn(turn, 0);
-        self.writer.finish_part()
-    }
-
-    /// Renders further items of the last turn.
-    pub fn more_items(&mut self, items: &[TranscriptItem]) -> io::Result<()> {
-        self.writer.items(items, 0);
-        self.writer.finish_part()
-    }
-
-    /// Renders the next sub-agent that no call started.
-    pub fn agent(&mut self, agent: &AgentView) -> io::Result<()> {
-        self.writer.unattached_agent(agent);
-        self.writer.finish_part()
-    }
-
-    /// Renders the next abandoned branch, given the span of the conversation.
-    pub fn branch(&mut self, branch: &BranchView, conversation: Option<(i64, i64)>) -> io::Result<()> {
-        self.writer.branch(branch, branch.is_earlier_conversation(conversation));
-        self.writer.finish_part()
-    }
-
-    /// Renders the number of findings.
-    pub fn findings(&mut self, findings: &FindingSummary) -> io::Result<()> {
-        self.writer.findings(findings);
-        self.writer.finish_part()
-    }
+    let mut renderer = TranscriptRenderer::new(page, style);
+    renderer.wanted_item = anchor;
+    renderer.header(&transcript.header);
+    let header = renderer.out.as_str().len();
+    transcript.turns.iter().for_each(|turn| renderer.turn(turn, 0));
+    transcript.end.agents.iter().for_each(|agent| renderer.unattached_agent(agent));
+    transcript.end.branches.iter().for_each(|branch| renderer.branch(branch));
+    renderer.findings(&transcript.end.findings);
+    let line_at = |byte: usize| renderer.out.as_str()[..byte].matches('\n').count();
+    let item_lines = renderer.item_bytes.as_ref().map(|bytes| line_at(bytes.start)..line_at(bytes.end));
+    RenderedTranscript { header_lines: line_at(header), item_lines, text: renderer.out }
 }
 
 /// Renders items that continue a transcript which was rendered before.
 pub fn render_items(items: &[TranscriptItem], page: TermPage, style: &TranscriptStyle) -> TermText {
-    let mut writer = TermWriter::new(page, style);
+    let mut writer = TranscriptRenderer::new(page, style);
     writer.items(items, 0);
     writer.out
 }
 
 /// Renders the notice that a call is running. Empty if the item is not a call.
 pub fn render_running(item: &TranscriptItem, page: TermPage, style: &TranscriptStyle) -> TermText {
-    let mut writer = TermWriter::new(page, style);
+    let mut writer = TranscriptRenderer::new(page, style);
     if let ItemBody::Call(call) = &item.body {
         let about =
             format!("◦ {}  {}  running", visible_name(short_tool(&call.name)), item::one_line(&call.subject));
@@ -142,7 +88,7 @@ pub fn render_running(item: &TranscriptItem, page: TermPage, style: &TranscriptS
 /// at once, such as a diff or the output of a command.
 pub fn render_call(call: &CallView, page: TermPage, max_lines: usize) -> TermText {
     let style = TranscriptStyle { level: DetailLevel::Tools, zone: TimeZone::UTC };
-    let mut writer = TermWriter::new(page, &style);
+    let mut writer = TranscriptRenderer::new(page, &style);
     writer.call(call, 0);
     writer.card_excerpt(call, max_lines);
     writer.out
@@ -194,19 +140,16 @@ fn cost(spent: &UsageTotals) -> Option<String> {
     (spent.calls > 0).then(|| spent.short_cost())
 }
 
-/// The number of bytes that are rendered before they are passed to the sink.
-const BUFFER_SIZE: usize = 1 << 18;
-
-struct TermWriter<'a> {
+/// Renders a transcript incrementally, part by part.
+pub struct TranscriptRenderer<'a> {
     page: TermPage,
     style: &'a TranscriptStyle,
-    /// The text, as far as it was not passed to the sink.
+    /// The text of the current part.
     out: TermText,
-    sink: Option<TextSink<'a>>,
-    /// The error of the sink.
-    error: Option<io::Error>,
-    /// Whether the text written before `out` does not end with an empty line.
+    /// Whether the text before `out` does not end with an empty line.
     wants_gap: bool,
+    /// The span of the conversation.
+    span: Option<(i64, i64)>,
     /// The date of the last turn. It is not repeated for the next one.
     day: Option<jiff::civil::Date>,
     /// Whether the heading of sub-agents without a starting call was rendered.
@@ -217,15 +160,15 @@ struct TermWriter<'a> {
     item_bytes: Option<Range<usize>>,
 }
 
-impl<'a> TermWriter<'a> {
-    fn new(page: TermPage, style: &'a TranscriptStyle) -> Self {
+impl<'a> TranscriptRenderer<'a> {
+    /// Returns a renderer at the start of a transcript.
+    pub fn new(page: TermPage, style: &'a TranscriptStyle) -> Self {
         Self {
             page,
             style,
             out: TermText::new(),
-            sink: None,
-            error: None,
             wants_gap: false,
+            span: None,
             day: None,
             has_unattached_agents: false,
             wanted_item: None,
@@ -233,12 +176,19 @@ impl<'a> TermWriter<'a> {
         }
     }
 
-    fn footer(&mut self, transcript: &Transcript) {
-        transcript.end.agents.iter().for_each(|agent| self.unattached_agent(agent));
-        for branch in &transcript.end.branches {
-            self.branch(branch, branch.is_earlier_conversation(transcript.header.span));
+    /// Renders the next part.
+    pub fn part(&mut self, part: &TranscriptPart) -> TermText {
+        match part {
+            TranscriptPart::Header(header) => self.header(header),
+            TranscriptPart::Turn(turn) => self.turn(turn, 0),
+            TranscriptPart::Agent(agent) => self.unattached_agent(agent),
+            TranscriptPart::Branch(branch) => self.branch(branch),
+            TranscriptPart::Findings(findings) => self.findings(findings),
         }
-        self.findings(&transcript.end.findings);
+        if !self.out.is_empty() {
+            self.wants_gap = !self.out.ends_with("\n\n");
+        }
+        std::mem::take(&mut self.out)
     }
 
     /// Renders a sub-agent that no call started; the first one below a heading.
@@ -259,6 +209,7 @@ impl<'a> TermWriter<'a> {
     }
 
     fn header(&mut self, header: &TranscriptHeader) {
+        self.span = header.span;
         let title = visible(header.heading().unwrap_or("(no messages)")).into_owned();
         let title = self.page.paint(TextLabel::Title, truncate(&title, self.page.prose_width(0)));
         let version = header.version.as_ref().map(|version| format!("Claude Code {version}"));
@@ -292,38 +243,12 @@ impl<'a> TermWriter<'a> {
             Some(label) => self.page.paint(label, text),
             None => text.into(),
         };
-        // A line may have megabytes, so it is not copied for the indent, nor for the newline.
         let text = text.without_tabs().trim_end();
         if !text.is_empty() {
-            let is_long = text.len() >= BUFFER_SIZE;
             self.out.push(" ".repeat(indent));
-            if is_long {
-                self.flush();
-            }
             self.out.push(text);
-            if is_long {
-                self.flush();
-            }
         }
         self.out.push("\n");
-        if self.out.len() >= BUFFER_SIZE {
-            self.flush();
-        }
-    }
-
-    /// Passes the text to the sink, if there is one.
-    fn flush(&mut self) {
-        let Some(sink) = self.sink.as_mut().filter(|_| !self.out.is_empty()) else { return };
-        self.wants_gap = !self.out.ends_with("\n\n");
-        let text = std::mem::take(&mut self.out);
-        if self.error.is_none() {
-            self.error = sink(text).err();
-        }
-    }
-
-    fn finish_part(&mut self) -> io::Result<()> {
-        self.flush();
-        self.error.take().map_or(Ok(()), Err)
     }
 
     fn gap(&mut self) {
@@ -340,10 +265,11 @@ impl<'a> TermWriter<'a> {
 
     /// Renders Markdown on a terminal, and prints its source elsewhere.
     fn prose(&mut self, indent: usize, text: &str) {
-        let lines = if self.page.color { markdown::render(text, self.page, indent) } else { None };
-        match lines {
-            Some(lines) => lines.iter().for_each(|line| self.line(indent, None, line)),
-            None => self.paragraph(indent, None, text),
+        match self.page.color {
+            true => markdown::render(text, self.page, indent)
+                .iter()
+                .for_each(|line| self.line(indent, None, line)),
+            false => self.paragraph(indent, None, text),
         }
     }
 
@@ -412,10 +338,10 @@ impl<'a> TermWriter<'a> {
         }
     }
 
-    fn branch(&mut self, branch: &BranchView, is_before: bool) {
+    fn branch(&mut self, branch: &BranchView) {
         let name = match &branch.fork {
             Some(fork) => format!("abandoned branch at {fork}"),
-            None if is_before => "earlier conversation".to_owned(),
+            None if branch.is_earlier_conversation(self.span) => "earlier conversation".to_owned(),
             None => "unconnected branch".to_owned(),
         };
         self.gap();

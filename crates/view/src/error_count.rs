@@ -6,7 +6,7 @@ use threadline_session::{AgentIndex, EntryIndex, InputKind, Session, SessionFami
 
 use crate::transcript::ItemBody;
 use crate::transcript_builder::TranscriptBuilder;
-use crate::transcript_writer::{BlockContent, TranscriptWriter, WriterState, cut_off_reason};
+use crate::transcript_writer::{BlockContent, TranscriptWriter, cut_off_reason};
 
 /// Returns the number of errors of a session.
 ///
@@ -27,8 +27,7 @@ pub(crate) fn count_own_errors<'t>(
     turns: impl Iterator<Item = &'t Turn>,
 ) -> usize {
     let session = family.session(agent);
-    let state = WriterState::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &state);
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent);
     turns.flat_map(|turn| &turn.entries).map(|&idx| errors_on(&writer, session, idx)).sum()
 }
 
@@ -42,18 +41,14 @@ fn errors_on(writer: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) 
         BlockContent::Body(body) => matches!(body, ItemBody::Error { .. }),
         BlockContent::Compaction => false,
     };
-    let errors_from = |block: usize| {
-        writer.contents_from(idx, block).iter().filter(|(_, content)| is_error(content)).count()
-    };
-    writer.first_blocks(idx).map(errors_from).sum()
+    writer.contents(idx).iter().filter(|(_, content)| is_error(content)).count()
 }
 
 /// Returns the number of errors of a line other than failed calls, which need the line of their result.
 pub(crate) fn count_line_errors(entry: Entry) -> u64 {
     let mut family = SessionFamily::default();
     family.main.push(entry, Vec::new());
-    let state = WriterState::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(&family), None, &state);
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(&family), None);
     errors_on(&writer, &family.main, EntryIndex::FIRST) as u64
 }
 

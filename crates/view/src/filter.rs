@@ -4,6 +4,7 @@ use threadline_entry::ToolPattern;
 use threadline_session::InputKind;
 
 use crate::transcript::{BranchView, ItemBody, Transcript, TranscriptEnd, TranscriptItem, TurnView};
+use crate::transcript_parts::TranscriptPart;
 
 /// The amount of detail to show. Each level includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +49,16 @@ impl TranscriptFilter {
     pub fn apply(&self, transcript: &mut Transcript) {
         self.keep_turns(&mut transcript.turns);
         self.apply_to_end(&mut transcript.end);
+    }
+
+    /// Removes unwanted items from a part of a transcript. Returns whether it is shown.
+    pub fn keep_part(&self, part: &mut TranscriptPart) -> bool {
+        match part {
+            TranscriptPart::Header(_) | TranscriptPart::Findings(_) => true,
+            TranscriptPart::Turn(turn) => self.keep_turn(turn),
+            TranscriptPart::Agent(agent) => self.keep_turns(&mut agent.turns),
+            TranscriptPart::Branch(branch) => self.keep_branch(branch),
+        }
     }
 
     /// Removes unwanted items from the end of a transcript, and turns and sub-agents without remaining items.

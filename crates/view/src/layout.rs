@@ -24,9 +24,7 @@ use crate::transcript::{
     AgentView, ItemBody, TranscriptHeader, TranscriptItem, TurnView, anchor, anchor_line, error_anchors,
 };
 use crate::transcript_builder::{TranscriptBuilder, session_facts};
-use crate::transcript_writer::{
-    TranscriptWriter, WriterState, demote_early_command, fill_agent_names, set_topic,
-};
+use crate::transcript_writer::{TranscriptWriter, demote_early_command, fill_agent_names, set_topic};
 
 /// The structure of a conversation: its turns, branches and totals, without the text.
 #[derive(Clone, Debug, Default)]
@@ -134,12 +132,10 @@ pub fn layout_without_totals(
     findings: FindingSummary,
 ) -> Layout {
     let session = builder.family.session(agent);
-    let state = WriterState::default();
-    let writer = TranscriptWriter::new(builder, agent, &state);
-    let layout_builder = LayoutBuilder { writer, notes };
+    let layout_builder = LayoutBuilder { writer: TranscriptWriter::new(builder, agent), notes };
     let mut layout = Layout { header: session_facts(session), findings, ..Layout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
-    writer.add_lines_outside_tree(&mut thread);
+    layout_builder.writer.add_lines_outside_tree(&mut thread);
     layout_builder.turns(&thread, &mut |_| true, &mut layout);
     layout.header.spent = match (agent, builder.spending) {
         (None, Some(spending)) => {
@@ -161,7 +157,8 @@ pub fn layout_without_totals(
         _ => (sum(|line| line.errors), sum(|line| line.calls), layout.agents.values().map(Vec::len).sum()),
     };
     if agent.is_none() && leaf.is_none() {
-        layout.unattached_agents = writer.unattached_agents(&|agent| layout_builder.agent(agent).0);
+        layout.unattached_agents =
+            layout_builder.writer.unattached_agents(&|agent| layout_builder.agent(agent).0);
     }
     layout
 }
@@ -173,18 +170,15 @@ pub fn layout_turns(
     notes: &LineNotes,
     wanted: &mut dyn FnMut(&Turn) -> bool,
 ) -> Layout {
-    let state = WriterState::default();
-    let writer = TranscriptWriter::new(builder, None, &state);
-    let layout_builder = LayoutBuilder { writer, notes };
+    let layout_builder = LayoutBuilder { writer: TranscriptWriter::new(builder, None), notes };
     let mut layout = Layout::default();
     let mut thread = builder.family.main.thread();
-    writer.add_lines_outside_tree(&mut thread);
+    layout_builder.writer.add_lines_outside_tree(&mut thread);
     layout_builder.turns(&thread, wanted, &mut layout);
     layout
 }
 
 /// Adds up the notes of the entries.
-#[derive(Clone, Copy)]
 struct LayoutBuilder<'a> {
     writer: TranscriptWriter<'a>,
     notes: &'a LineNotes,
@@ -358,7 +352,7 @@ impl<'a> LayoutBuilder<'a> {
 
     /// Returns a sub-agent without its turns, and the totals of its conversation.
     fn agent(&self, agent: AgentIndex) -> (AgentView, LayoutTotals) {
-        let below = Self { writer: self.writer.for_agent(agent), ..*self };
+        let below = Self { writer: self.writer.for_agent(agent), notes: self.notes };
         let mut error_anchors = Vec::new();
         let sum = below.sum(&below.writer.thread(), &mut error_anchors);
         let mut view = below.writer.agent_without_turns(agent);
@@ -479,15 +473,14 @@ impl Layout {
     /// [`Layout::required_entries`]. `log` is the index of their log: see
     /// [`Spending::log_index`](crate::Spending::log_index).
     pub fn items(&self, builder: TranscriptBuilder<'_>, lines: &[u64], log: usize) -> Vec<TranscriptItem> {
-        let state = WriterState::default();
-        let writer = TranscriptWriter::of_log(builder, log, &state);
+        let writer = TranscriptWriter::of_log(builder, log);
         let entries = builder.family.main.entries();
         let on = |line: u64| {
             let first = entries.partition_point(|entry| entry.at().line_no < line);
             (first..entries.end()).indices().take_while(move |&idx| entries[idx].at().line_no == line)
         };
         let mut items: Vec<TranscriptItem> =
-            lines.iter().flat_map(|&line| on(line)).flat_map(|idx| writer.all_items(idx)).collect();
+            lines.iter().flat_map(|&line| on(line)).flat_map(|idx| writer.items(idx)).collect();
         self.fill_in(&mut items, builder.live_at);
         items
     }

@@ -47,7 +47,6 @@ mod json_indent;
 mod layout;
 mod line_note;
 mod markdown;
-mod markdown_limit;
 mod name;
 mod outline;
 mod overview;
@@ -82,9 +81,8 @@ pub use layout::{
 };
 pub use line_note::{LineNotes, LineNotesPart, NoteRange};
 pub use markdown::{MarkdownRenderer, markdown};
-pub use markdown_limit::markdown_limit;
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};
-pub use outline::{OutlineBuilder, OutlineLine, input_title, line_title, outline, turn_title};
+pub use outline::{OutlineLine, input_title, line_title, outline, turn_title};
 pub use overview::{
     BinSize, BranchFigures, CommandFigures, DayActivity, FigureChange, FileFigures, OpenSessionFigure,
     OpenState, Overview, OverviewPeriod, PeriodFigures, ProjectDetails, ProjectFigures, ToolFigures,
@@ -106,7 +104,7 @@ pub use transcript::{
     anchor_line,
 };
 pub use transcript_builder::{OutputReader, OutputReads, TranscriptBuilder, transcript};
-pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate, TurnViews};
+pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate};
 pub use turn_range::TurnRange;
 pub use usage_board::{DayUsage, UsageBoard};
 pub use visible::{is_hidden, visible, visible_name};

@@ -15,7 +15,7 @@ use crate::card::{CardInput, changes_files};
 use crate::outline::{TitleSource, item_title};
 use crate::transcript::{ItemBody, TurnTokens};
 use crate::transcript_builder::TranscriptBuilder;
-use crate::transcript_writer::{BlockContent, CallBlock, TranscriptWriter, WriterState};
+use crate::transcript_writer::{BlockContent, CallBlock, TranscriptWriter};
 
 /// The notes of a session and of its sub-agents.
 #[derive(Clone, Debug, Default)]
@@ -166,8 +166,7 @@ fn update_notes(
     agent: Option<AgentIndex>,
 ) {
     let session = family.session(agent);
-    let state = WriterState::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &state);
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent);
     for (idx, note) in notes.enumerated_mut() {
         if note.is_stale(session, idx) {
             *note = LineNote::of(&writer, session, idx);
@@ -178,8 +177,7 @@ fn update_notes(
 
 fn new_notes(family: &SessionFamily, agent: Option<AgentIndex>, entries: Range<EntryIndex>) -> Vec<LineNote> {
     let session = family.session(agent);
-    let state = WriterState::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent, &state);
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent);
     entries.indices().map(|idx| LineNote::of(&writer, session, idx)).collect()
 }
 

@@ -43,8 +43,6 @@ pub struct MarkdownRenderer {
     span: Option<(Millis, Millis)>,
     /// White space that ends the text so far. It is left out at the end.
     gap: String,
-    /// The number of the last turn, if no item of it was wanted so far.
-    unwritten: Option<usize>,
 }
 
 impl MarkdownRenderer {
@@ -53,14 +51,13 @@ impl MarkdownRenderer {
         let mut writer =
             MarkdownWriter { out: String::new(), level, cwd: header.cwd.clone(), in_list: false };
         writer.header(header);
-        Self { writer, span: header.span, gap: String::new(), unwritten: None }
+        Self { writer, span: header.span, gap: String::new() }
     }
 
     /// Adds a part. The header and findings are ignored.
     pub fn part(&mut self, part: &TranscriptPart) {
         match part {
             TranscriptPart::Turn(turn) => self.turn(turn),
-            TranscriptPart::MoreItems(items) => self.more_items(items),
             TranscriptPart::Agent(agent) => self.agent(agent),
             TranscriptPart::Branch(branch) => self.branch(branch),
             TranscriptPart::Header(_) | TranscriptPart::Findings(_) => {}
@@ -68,18 +65,7 @@ impl MarkdownRenderer {
     }
 
     fn turn(&mut self, turn: &TurnView) {
-        self.unwritten = Some(turn.number);
-        self.more_items(&turn.items);
-    }
-
-    /// Adds further items of the last turn.
-    fn more_items(&mut self, items: &[TranscriptItem]) {
-        if items.iter().any(|item| self.writer.is_wanted(item)) {
-            if let Some(number) = self.unwritten.take() {
-                self.writer.turn_heading(number);
-            }
-            self.writer.items(items);
-        }
+        self.writer.turns(std::slice::from_ref(turn));
     }
 
     fn agent(&mut self, agent: &AgentView) {
@@ -165,22 +151,13 @@ impl MarkdownWriter {
             if !turn.items.iter().any(|item| self.is_wanted(item)) {
                 continue;
             }
-            self.turn_heading(turn.number);
-            self.items(&turn.items);
-            self.leave_list();
-        }
-    }
-
-    fn turn_heading(&mut self, number: usize) {
-        self.leave_list();
-        let _ = writeln!(self.out, "## {number}\n");
-    }
-
-    fn items(&mut self, items: &[TranscriptItem]) {
-        for item in items {
-            if self.is_wanted(item) {
-                self.item(item, 0);
+            let _ = writeln!(self.out, "## {}\n", turn.number);
+            for item in &turn.items {
+                if self.is_wanted(item) {
+                    self.item(item, 0);
+                }
             }
+            self.leave_list();
         }
     }
 
@@ -420,13 +397,13 @@ fn patch(hunks: &[Hunk]) -> String {
     let mut out = String::new();
     for hunk in hunks {
         let _ = writeln!(out, "@@ -{} +{} @@", hunk.old_start, hunk.new_start);
-        for line in hunk.lines() {
+        for line in &hunk.lines {
             out.push(match line.change {
                 DiffChange::Kept => ' ',
                 DiffChange::Added => '+',
                 DiffChange::Removed => '-',
             });
-            out.push_str(line.text);
+            out.push_str(&line.text);
             out.push('\n');
         }
     }

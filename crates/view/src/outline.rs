@@ -12,7 +12,7 @@ use crate::humanize::plural;
 use crate::inline_markdown::strip_markdown;
 use crate::transcript::{AttachedFile, ItemBody, TranscriptItem, TurnTiming, TurnTokens, TurnView};
 use crate::transcript_builder::TranscriptBuilder;
-use crate::transcript_writer::{BlockContent, TranscriptWriter, WriterState};
+use crate::transcript_writer::{BlockContent, TranscriptWriter};
 
 /// One turn, summarised in a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,42 +45,7 @@ pub struct OutlineLine {
 
 /// Returns the outline of some turns.
 pub fn outline(turns: &[TurnView]) -> Vec<OutlineLine> {
-    turns.iter().map(line).collect()
-}
-
-fn line(turn: &TurnView) -> OutlineLine {
-    let mut line = OutlineBuilder::default();
-    turn.items.iter().for_each(|item| line.add(item));
-    line.finish(turn)
-}
-
-/// Accumulates the outline line of one turn, item by item.
-#[derive(Clone, Debug, Default)]
-pub struct OutlineBuilder {
-    counts: TurnCounts,
-}
-
-/// The counts of a turn.
-#[derive(Clone, Copy, Debug, Default)]
-struct TurnCounts {
-    calls: usize,
-    errors: usize,
-    edits: usize,
-    lines: (usize, usize),
-    compactions: usize,
-}
-
-impl OutlineBuilder {
-    /// Adds the next item of the turn.
-    pub fn add(&mut self, item: &TranscriptItem) {
-        self.counts.add(item);
-    }
-
-    /// Returns the line of `turn`, which contains the added items.
-    pub fn finish(self, turn: &TurnView) -> OutlineLine {
-        let TurnCounts { calls, errors, edits, lines, compactions } = self.counts;
-        OutlineLine { calls, errors, edits, lines, compactions, ..OutlineLine::blank(turn) }
-    }
+    turns.iter().map(OutlineLine::of).collect()
 }
 
 /// The title of a turn, found item by item.
@@ -97,8 +62,8 @@ impl TurnTitle {
     }
 
     /// Returns the title; empty if no item has given one.
-    pub(crate) fn text(&self) -> &str {
-        self.0.as_ref().map_or("", |(_, title)| title)
+    pub(crate) fn into_text(self) -> String {
+        self.0.map(|(_, title)| title).unwrap_or_default()
     }
 }
 
@@ -126,8 +91,7 @@ impl TitleSource {
 
 /// Returns the title of the turn that a line of the session opens, as in the outline.
 pub fn turn_title(family: &SessionFamily, prompt: EntryIndex) -> Option<String> {
-    let state = WriterState::default();
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), None, &state);
+    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), None);
     writer.contents(prompt).iter().find_map(|(_, content)| match content {
         BlockContent::Body(body) => Some(item_title(body)?.1.into_owned()),
         _ => None,
@@ -197,6 +161,13 @@ pub(crate) fn text_title(text: &str) -> &str {
 }
 
 impl OutlineLine {
+    /// Returns the line of a turn.
+    pub fn of(turn: &TurnView) -> Self {
+        let mut line = Self::blank(turn);
+        turn.items.iter().for_each(|item| line.add(item));
+        line
+    }
+
     /// Returns the line of a turn with all counts zero.
     pub(crate) fn blank(turn: &TurnView) -> Self {
         Self {
@@ -214,9 +185,8 @@ impl OutlineLine {
             open: turn.open,
         }
     }
-}
 
-impl TurnCounts {
+    /// Counts an item and those of the sub-agents in it.
     fn add(&mut self, item: &TranscriptItem) {
         match &item.body {
             ItemBody::Call(call) => {

@@ -11,8 +11,8 @@ use crate::call_count::count_tool_calls;
 use crate::error_count::count_errors;
 use crate::spending::Spending;
 use crate::transcript::{Transcript, TranscriptHeader};
-use crate::transcript_parts::{TranscriptParts, TurnPredicate, TurnViews};
-use crate::transcript_writer::{TranscriptWriter, WriterState};
+use crate::transcript_parts::{TranscriptParts, TurnPredicate};
+use crate::transcript_writer::TranscriptWriter;
 
 /// Reads output that Claude Code saved to a separate file, given the path in the log.
 ///
@@ -82,18 +82,12 @@ impl<'a> TranscriptBuilder<'a> {
         TranscriptParts::new(self, Some(wanted))
     }
 
-    /// Builds the turns that `wanted` accepts, and nothing else.
-    pub fn turns(self, wanted: TurnPredicate<'a>) -> TurnViews<'a> {
-        TurnViews::new(self, wanted)
-    }
-
     /// Returns the number of the turn that contains a line of the log, or `None` if the line is not part of
     /// the active conversation.
     pub fn turn_of_line(self, line_no: u64) -> Option<usize> {
         let session = &self.family.main;
-        let state = WriterState::default();
         let is_there = |&idx: &EntryIndex| session.entries()[idx].at().line_no == line_no;
-        let turns = session.turns_of(&TranscriptWriter::new(self, None, &state).thread());
+        let turns = session.turns_of(&TranscriptWriter::new(self, None).thread());
         turns.iter().find(|turn| turn.entries.iter().any(is_there)).map(|turn| turn.number)
     }
 

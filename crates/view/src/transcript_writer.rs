@@ -9,6 +9,7 @@ mod turn;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
@@ -36,9 +37,6 @@ use crate::transcript_builder::{OutputReads, TranscriptBuilder};
 
 /// The maximum nesting depth of sub-agents; deeper ones are not built.
 const MAX_DEPTH: usize = 100;
-
-/// The number of blocks of a line that are built at a time.
-pub(crate) const MAX_BLOCKS: usize = 1000;
 
 /// The number of bytes shown of a block of unknown type; the log has all of it.
 const UNKNOWN_BLOCK_PREVIEW: usize = 300;
@@ -80,19 +78,19 @@ impl CallBlock<'_> {
 }
 
 /// Builds the items of one session of a family.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct TranscriptWriter<'f> {
     pub(crate) builder: TranscriptBuilder<'f>,
     pub(crate) agent: Option<AgentIndex>,
     /// The index in [`Spending`] of the log that contains the session's lines.
     log: usize,
     depth: usize,
-    state: &'f WriterState,
+    state: Rc<WriterState>,
 }
 
 /// The state of a writer that the writers of sub-agents share.
 #[derive(Default)]
-pub(crate) struct WriterState {
+struct WriterState {
     /// The agents that were already built.
     visited: RefCell<HashSet<AgentIndex>>,
     /// The agents that are being built, each inside of the one before.
@@ -105,27 +103,20 @@ pub(crate) struct WriterState {
 
 impl<'f> TranscriptWriter<'f> {
     /// Creates a writer for the session or for one of its sub-agents.
-    pub(crate) fn new(
-        builder: TranscriptBuilder<'f>,
-        agent: Option<AgentIndex>,
-        state: &'f WriterState,
-    ) -> Self {
-        Self { builder, agent, log: Spending::log_index(builder.family, agent), depth: 0, state }
+    pub(crate) fn new(builder: TranscriptBuilder<'f>, agent: Option<AgentIndex>) -> Self {
+        let log = Spending::log_index(builder.family, agent);
+        Self { builder, agent, log, depth: 0, state: Rc::default() }
     }
 
     /// Creates a writer for a session that contains only some lines of a log, given the index of that log in
     /// [`Spending`].
-    pub(crate) fn of_log(builder: TranscriptBuilder<'f>, log: usize, state: &'f WriterState) -> Self {
-        Self { log, ..Self::new(builder, None, state) }
+    pub(crate) fn of_log(builder: TranscriptBuilder<'f>, log: usize) -> Self {
+        Self { log, ..Self::new(builder, None) }
     }
 
     /// Creates a writer that does not descend into sub-agents.
-    pub(crate) fn without_agents(
-        builder: TranscriptBuilder<'f>,
-        agent: Option<AgentIndex>,
-        state: &'f WriterState,
-    ) -> Self {
-        Self { depth: MAX_DEPTH, ..Self::new(builder, agent, state) }
+    pub(crate) fn without_agents(builder: TranscriptBuilder<'f>, agent: Option<AgentIndex>) -> Self {
+        Self { depth: MAX_DEPTH, ..Self::new(builder, agent) }
     }
 
     /// Returns whether it descends into sub-agents.
@@ -136,8 +127,8 @@ impl<'f> TranscriptWriter<'f> {
     /// Returns the writer of a sub-agent, and marks the sub-agent as visited.
     pub(crate) fn for_agent(&self, agent: AgentIndex) -> Self {
         self.state.visited.borrow_mut().insert(agent);
-        let below = Self::new(self.builder, Some(agent), self.state);
-        Self { depth: self.depth + 1, ..below }
+        let log = Spending::log_index(self.builder.family, Some(agent));
+        Self { agent: Some(agent), log, depth: self.depth + 1, ..self.clone() }
     }
 
     pub(crate) fn session(&self) -> &'f Session {
@@ -199,9 +190,8 @@ impl<'f> TranscriptWriter<'f> {
         thread.entries.sort_unstable();
     }
 
-    /// Returns the items of a line, or of at most [`MAX_BLOCKS`] of its blocks from `first_block` on. The
-    /// first item of a line has the cost of its model call.
-    pub(crate) fn items(&self, entry_idx: EntryIndex, first_block: usize) -> Vec<TranscriptItem> {
+    /// Returns the items of a line. The first one has the cost of its model call.
+    pub(crate) fn items(&self, entry_idx: EntryIndex) -> Vec<TranscriptItem> {
         let session = self.session();
         let entry = &session.entries()[entry_idx];
         let item = |(block_idx, content): (usize, BlockContent<'f>)| TranscriptItem {
@@ -211,63 +201,11 @@ impl<'f> TranscriptWriter<'f> {
             spent: None,
             body: self.body(entry_idx, content),
         };
-        let contents = self.contents_from(entry_idx, first_block);
-        let mut items: Vec<TranscriptItem> = contents.into_iter().map(item).collect();
-        if let Some(item) = items.first_mut().filter(|_| first_block == 0) {
+        let mut items: Vec<TranscriptItem> = self.contents(entry_idx).into_iter().map(item).collect();
+        if let Some(item) = items.first_mut() {
             item.spent = self.cost_on(entry).cloned();
         }
         items
-    }
-
-    /// Returns all items of a line.
-    pub(crate) fn all_items(&self, entry_idx: EntryIndex) -> Vec<TranscriptItem> {
-        self.first_blocks(entry_idx).flat_map(|block| self.items(entry_idx, block)).collect()
-    }
-
-    /// Returns the first block of each part of a line.
-    pub(crate) fn first_blocks(&self, entry_idx: EntryIndex) -> impl Iterator<Item = usize> {
-        std::iter::successors(Some(0), move |&block| self.next_block(entry_idx, block))
-    }
-
-    /// Returns the block at which to continue after the items from `first_block` on. `None` if they include
-    /// the last block, as they do on all lines but those with very many blocks.
-    pub(crate) fn next_block(&self, entry_idx: EntryIndex, first_block: usize) -> Option<usize> {
-        let session = self.session();
-        let count = session.n_blocks_of_wide_line(entry_idx)?;
-        let is_plain = || {
-            let entry = &session.entries()[entry_idx];
-            entry.kind() == Kind::Assistant && !entry.is_api_error()
-        };
-        (first_block + MAX_BLOCKS < count && is_plain()).then_some(first_block + MAX_BLOCKS)
-    }
-
-    /// Returns the contents of a line, or of at most [`MAX_BLOCKS`] of its blocks from `first_block` on.
-    pub(crate) fn contents_from(
-        &self,
-        entry_idx: EntryIndex,
-        first_block: usize,
-    ) -> Vec<(usize, BlockContent<'f>)> {
-        match self.next_block(entry_idx, 0) {
-            Some(_) => self.contents_of_blocks(entry_idx, first_block),
-            None => self.contents(entry_idx),
-        }
-    }
-
-    /// Returns the contents of some blocks of a reply with very many.
-    fn contents_of_blocks(
-        &self,
-        entry_idx: EntryIndex,
-        first_block: usize,
-    ) -> Vec<(usize, BlockContent<'f>)> {
-        let session = self.session();
-        let blocks = (first_block..first_block + MAX_BLOCKS)
-            .map_while(|i| Some((i, session.block(entry_idx, i)?)))
-            .filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, i, block)?)));
-        let mut contents: Vec<(usize, BlockContent<'f>)> = blocks.collect();
-        if self.next_block(entry_idx, first_block).is_none() {
-            add_cut_off_reason(&session.entries()[entry_idx], &mut contents);
-        }
-        contents
     }
 
     /// Builds the body of an item from its content.
@@ -307,7 +245,11 @@ impl<'f> TranscriptWriter<'f> {
                 let mut contents: Vec<(usize, BlockContent<'f>)> = blocks
                     .filter_map(|(i, block)| Some((i, self.reply_block(entry_idx, i, block)?)))
                     .collect();
-                add_cut_off_reason(entry, &mut contents);
+                // The reason why a reply was cut off follows its last text.
+                if let Some((last, BlockContent::Body(ItemBody::Text(_)))) = contents.last() {
+                    let next = last + 1;
+                    contents.extend(cut_off_reason(entry).map(|cut| (next, BlockContent::Body(cut))));
+                }
                 contents
             }
             Kind::User => one(self.user_line(entry_idx)),
@@ -410,10 +352,8 @@ impl<'f> TranscriptWriter<'f> {
     pub(crate) fn agent(&self, idx: AgentIndex) -> AgentView {
         let below = self.for_agent(idx);
         self.state.open_agents.borrow_mut().push(idx);
-        let mut turns = below.turns_of(&below.thread());
+        let turns = below.turns_of(&below.thread());
         self.state.open_agents.borrow_mut().pop();
-        // Most sub-agents have one turn, and a log may have very many of them.
-        turns.shrink_to_fit();
         let mut view = below.agent_without_turns(idx);
         turns.iter().for_each(|turn| view.spent += &turn.spent_by_agents);
         let items = || turns.iter().flat_map(|turn| &turn.items);
@@ -498,14 +438,6 @@ impl<'f> TranscriptWriter<'f> {
             return None;
         }
         Some(ItemBody::Input { input, text, files, context })
-    }
-}
-
-/// Adds the reason why a reply was cut off, if it was, after its last text.
-fn add_cut_off_reason(entry: &Entry, contents: &mut Vec<(usize, BlockContent<'_>)>) {
-    if let Some((last, BlockContent::Body(ItemBody::Text(_)))) = contents.last() {
-        let next = last + 1;
-        contents.extend(cut_off_reason(entry).map(|cut| (next, BlockContent::Body(cut))));
     }
 }
 

@@ -39,7 +39,8 @@ pub use overview::{
     ProjectFiguresObject, ToolFiguresObject, TopSessionObject,
 };
 pub use show::{
-    BodyObject, OutlineObject, ShowObject, ShowWriter, SpentObject, TimingObject, TokensObject, show, turn,
+    BodyObject, OutlineObject, ShowObject, ShowWriter, SpentObject, TimingObject, TokensObject, items,
+    session, show, turn,
 };
 pub use trace::{InstallObject, PushObject, SessionStatusObject, SpanObject};
 pub use usage::{

@@ -3,7 +3,7 @@ mod matches;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use threadline_app::{LoadedSession, split_anchor};
@@ -16,9 +16,8 @@ use threadline_term::{
 };
 use threadline_view::humanize::plural;
 use threadline_view::{
-    DetailLevel, ItemBody, OutlineBuilder, OutlineLine, Transcript, TranscriptBuilder, TranscriptFilter,
-    TranscriptItem, TranscriptPart, TranscriptParts, TurnPredicate, TurnRange, TurnView, anchor, anchor_line,
-    changes, count_tools, outline, patch, wire,
+    DetailLevel, ItemBody, OutlineLine, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptItem,
+    TranscriptPart, TurnRange, TurnView, anchor, anchor_line, changes, count_tools, patch, wire,
 };
 
 use crate::context::Context;
@@ -134,21 +133,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
     let loaded = cx.app.load(&file)?;
     let anchor = anchor.map(|anchor| main_anchor(&loaded, anchor)).transpose()?;
     let kept = |path: &str| loaded.kept_output(path);
-    let builder = loaded.transcript_builder(&kept);
-    let whole = cx.json
-        || args.outline
-        || anchor.is_some()
-        || matches!(args.level, Some(LevelChoice::Raw))
-        || args.find.is_some();
-    let shown = if args.outline && anchor.is_none() {
-        show_outline(cx, args, builder)
-    } else if cx.json && anchor.is_none() {
-        show_json(cx, args, builder)
-    } else if whole {
-        show_whole(cx, args, builder, anchor.as_deref())
-    } else {
-        show_by_turn(cx, args, builder)
-    };
+    let shown = show(cx, args, loaded.transcript_builder(&kept), anchor.as_deref());
     let shown = shown.map(|outcome| cx.warn_unread(&loaded.unread, outcome));
     // Freeing a large session takes longer than the rest of the program.
     std::mem::forget(loaded);
@@ -196,226 +181,139 @@ fn open_in_editor(args: &ShowArgs) -> Result<CommandOutcome, CommandError> {
     Ok(if status.success() { CommandOutcome::Done } else { CommandOutcome::Negative })
 }
 
-/// Returns the parts of a transcript to show: all, or those of the turns of `--turns`.
-fn parts<'a>(
-    args: &ShowArgs,
-    builder: TranscriptBuilder<'a>,
-    wanted: TurnPredicate<'a>,
-) -> TranscriptParts<'a> {
-    if args.turns.is_some() { builder.parts_of_turns(wanted) } else { builder.parts() }
-}
-
-/// Writes the conversation turn by turn while it is built, so that the first screen appears at once.
-fn show_by_turn(
-    cx: &Context,
-    args: &ShowArgs,
-    builder: TranscriptBuilder<'_>,
-) -> Result<CommandOutcome, CommandError> {
-    let level = args.level();
-    let (filter, style) = (filter(args, level), style(level));
-    let mut answer = cx.ui.paged_output();
-    let mut written = 0;
-    let mut write = |text: TermText| -> io::Result<()> {
-        answer.text(&text)?;
-        // The first screens are flushed at once; the rest is written in larger pieces.
-        written += text.len();
-        if written < FIRST_SCREENS { answer.flush() } else { Ok(()) }
-    };
-    let mut renderer = TranscriptRenderer::new(cx.ui.page(), &style, &mut write);
-    let mut conversation = None;
-    // The last turn, if none of its items was wanted so far.
-    let mut unwritten = None;
-    let mut is_empty = true;
-    let wanted = |number, count| args.is_wanted(number, count);
-    for part in parts(args, builder, &wanted).with_split_turns() {
-        match part {
-            TranscriptPart::Header(header) => {
-                args.check_turns(header.n_turns)?;
-                renderer.header(&header)?;
-                conversation = header.span;
-            }
-            TranscriptPart::Turn(mut turn) => {
-                if filter.keep_turn(&mut turn) {
-                    is_empty = false;
-                    renderer.turn(&turn)?;
-                    unwritten = None;
-                } else {
-                    unwritten = Some(turn);
-                }
-            }
-            TranscriptPart::MoreItems(mut items) => {
-                filter.keep_items(&mut items);
-                is_empty &= items.is_empty();
-                match unwritten.take() {
-                    Some(turn) if items.is_empty() => unwritten = Some(turn),
-                    Some(turn) => renderer.turn(&TurnView { items, ..*turn })?,
-                    None => renderer.more_items(&items)?,
-                }
-            }
-            TranscriptPart::Agent(mut agent) => {
-                if filter.keep_turns(&mut agent.turns) {
-                    is_empty = false;
-                    renderer.agent(&agent)?;
-                }
-            }
-            TranscriptPart::Branch(mut branch) => {
-                if filter.keep_branch(&mut branch) {
-                    is_empty &= branch.turns.is_empty();
-                    renderer.branch(&branch, conversation)?;
-                }
-            }
-            TranscriptPart::Findings(findings) => renderer.findings(&findings)?,
-        }
-    }
-    answer.finish()?;
-    Ok(args.outcome(cx, builder.family, is_empty))
-}
-
-/// Writes one line per turn.
-fn show_outline(
-    cx: &Context,
-    args: &ShowArgs,
-    builder: TranscriptBuilder<'_>,
-) -> Result<CommandOutcome, CommandError> {
-    let filter = filter(args, args.level());
-    args.check_turns(builder.family.main.turns().len())?;
-    let mut lines: Vec<OutlineLine> = Vec::new();
-    // The line of the last turn, and the turn without its items. `None` if none of these was wanted so far.
-    let mut open: Option<(OutlineBuilder, Box<TurnView>)> = None;
-    let mut unwritten = None;
-    let mut end_turn = |open: Option<(OutlineBuilder, Box<TurnView>)>| {
-        if let Some((line, turn)) = open {
-            lines.push(line.finish(&turn));
-        }
-    };
-    for part in builder.turns(&|number, count| args.is_wanted(number, count)).split() {
-        let mut items = match part {
-            TranscriptPart::Turn(mut turn) => {
-                end_turn(open.take());
-                let items = std::mem::take(&mut turn.items);
-                unwritten = Some(turn);
-                items
-            }
-            TranscriptPart::MoreItems(items) => items,
-            _ => continue,
-        };
-        filter.keep_items(&mut items);
-        if !items.is_empty()
-            && let Some(turn) = unwritten.take()
-        {
-            open = Some((OutlineBuilder::default(), turn));
-        }
-        if let Some((line, _)) = &mut open {
-            items.iter().for_each(|item| line.add(item));
-        }
-    }
-    end_turn(open);
-    write_outline(cx, &lines)?;
-    Ok(args.outcome(cx, builder.family, lines.is_empty()))
-}
-
-fn write_outline(cx: &Context, lines: &[OutlineLine]) -> Result<(), CommandError> {
-    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
-    if cx.json {
-        for line in lines {
-            answer.json(&wire::OutlineObject::from(line))?;
-        }
-    } else {
-        answer.text(&render_outline(lines, cx.ui.page()))?;
-    }
-    answer.finish()?;
-    Ok(())
-}
-
-/// Writes the transcript as JSON, part by part.
-fn show_json(
-    cx: &Context,
-    args: &ShowArgs,
-    builder: TranscriptBuilder<'_>,
-) -> Result<CommandOutcome, CommandError> {
-    // JSON is not highlighted, but an invalid query is an error anyway.
-    args.query()?;
-    let mut answer = cx.ui.output();
-    let mut writer = wire::ShowWriter::filtered(filter(args, args.level()));
-    let mut is_empty = true;
-    let wanted = |number, count| args.is_wanted(number, count);
-    for part in parts(args, builder, &wanted).without_findings().with_split_turns() {
-        if let TranscriptPart::Header(header) = &part {
-            args.check_turns(header.n_turns)?;
-        }
-        let mut result = Ok(());
-        writer.part(part, &mut |object| {
-            if result.is_ok() {
-                is_empty &= !object.is_item();
-                result = answer.json(&object);
-            }
-        });
-        result?;
-    }
-    answer.finish()?;
-    Ok(args.outcome(cx, builder.family, is_empty))
-}
-
-/// Output up to this many bytes is flushed after each turn.
-const FIRST_SCREENS: usize = 1 << 16;
-
-/// Writes the formats that need the whole transcript.
-fn show_whole(
+/// Shows the conversation, or the turn of an anchor.
+fn show(
     cx: &Context,
     args: &ShowArgs,
     builder: TranscriptBuilder<'_>,
     anchor: Option<&str>,
 ) -> Result<CommandOutcome, CommandError> {
+    // JSON is not highlighted, but an invalid query is an error anyway.
     let query = args.query()?;
     let level = match anchor {
         Some(anchor) if args.level.is_none() && !cx.json => level_of(builder, anchor),
         _ => args.level(),
     };
-    let transcript = match anchor {
-        Some(anchor) => transcript_of(args, level, builder, anchor)?,
-        None => transcript(args, level, builder, &|number, count| args.is_wanted(number, count)),
+    let filter = filter(args, level);
+    let is_text = !cx.json && !args.outline;
+    // The others need the whole text.
+    let is_streamed = is_text && anchor.is_none() && level < DetailLevel::Raw && query.is_none();
+    let wanted = |number, count| args.is_wanted(number, count);
+    let parts: Box<dyn Iterator<Item = TranscriptPart>> = match anchor {
+        Some(anchor) => Box::new(parts_at(&filter, builder, anchor)?.into_iter()),
+        None => {
+            let is_partial = args.turns.is_some() || args.outline;
+            let parts = if is_partial { builder.parts_of_turns(&wanted) } else { builder.parts() };
+            args.check_turns(parts.n_turns())?;
+            Box::new(if is_streamed { parts } else { parts.without_findings() })
+        }
     };
-    if anchor.is_none() {
-        args.check_turns(transcript.header.n_turns)?;
-    }
+    let mut is_empty = true;
+    let parts = parts.filter_map(|mut part| {
+        let is_kept = filter.keep_part(&mut part);
+        is_empty &= !is_kept || !part.has_turns();
+        is_kept.then_some(part)
+    });
     if args.outline {
-        let lines = outline(&transcript.turns);
-        write_outline(cx, &lines)?;
-        return Ok(args.outcome(cx, builder.family, lines.is_empty()));
+        write_outline(cx, parts)?;
+    } else if cx.json {
+        write_json(cx, &filter, parts)?;
+    } else if is_streamed {
+        write_text(cx, level, parts)?;
+    } else {
+        let transcript: Transcript = parts.collect();
+        let rendered = render(cx, args, builder.family, &transcript, (level, anchor));
+        let is_found = matches::write_highlighted(cx, &rendered, query.as_ref())?;
+        let find = args.find.as_deref().filter(|_| query.is_some_and(|query| query.has_terms()));
+        if let Some(find) = find.filter(|_| !is_found) {
+            let level = if level < DetailLevel::Full { "; --level full shows more" } else { "" };
+            cx.ui.note(&format!("no match of `{find}` in what is shown{level}"));
+        }
     }
+    Ok(args.outcome(cx, builder.family, is_empty))
+}
+
+/// Writes the conversation part by part while it is built, so that the first screen appears at once.
+fn write_text(
+    cx: &Context,
+    level: DetailLevel,
+    parts: impl Iterator<Item = TranscriptPart>,
+) -> Result<(), CommandError> {
+    let style = style(level);
+    let mut renderer = TranscriptRenderer::new(cx.ui.page(), &style);
+    let mut answer = cx.ui.paged_output();
+    let mut written = 0;
+    for part in parts {
+        let text = renderer.part(&part);
+        answer.text(&text)?;
+        // The first screens are flushed at once; the rest is written in larger pieces.
+        written += text.len();
+        if written < FIRST_SCREENS {
+            answer.flush()?;
+        }
+    }
+    Ok(answer.finish()?)
+}
+
+/// Writes one line per turn.
+fn write_outline(cx: &Context, parts: impl Iterator<Item = TranscriptPart>) -> Result<(), CommandError> {
+    let mut lines = Vec::new();
+    for part in parts {
+        if let TranscriptPart::Turn(turn) = part {
+            lines.push(OutlineLine::of(&turn));
+        }
+    }
+    let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     if cx.json {
-        let mut answer = cx.ui.output();
-        let (filter, mut is_empty) = (filter(args, level), true);
+        for line in &lines {
+            answer.json(&wire::OutlineObject::from(line))?;
+        }
+    } else {
+        answer.text(&render_outline(&lines, cx.ui.page()))?;
+    }
+    Ok(answer.finish()?)
+}
+
+/// Writes the conversation as JSON, part by part.
+fn write_json(
+    cx: &Context,
+    filter: &TranscriptFilter,
+    parts: impl Iterator<Item = TranscriptPart>,
+) -> Result<(), CommandError> {
+    let mut answer = cx.ui.output();
+    let mut writer = wire::ShowWriter::default();
+    for part in parts {
         let mut result = Ok(());
-        wire::show(&transcript, &mut |object| {
-            if result.is_ok() && !object.is_call_around(&filter) {
-                is_empty &= !object.is_item();
+        writer.part(&part, &mut |object| {
+            if result.is_ok() && !object.is_call_around(filter) {
                 result = answer.json(&object);
             }
         });
         result?;
-        answer.finish()?;
-        return Ok(args.outcome(cx, builder.family, is_empty));
     }
-    let rendered = if level == DetailLevel::Raw {
+    Ok(answer.finish()?)
+}
+
+/// Output up to this many bytes is flushed after each part.
+const FIRST_SCREENS: usize = 1 << 16;
+
+/// Renders a transcript as a whole, as text or as the lines of the log.
+fn render(
+    cx: &Context,
+    args: &ShowArgs,
+    family: &SessionFamily,
+    transcript: &Transcript,
+    (level, anchor): (DetailLevel, Option<&str>),
+) -> RenderedTranscript {
+    if level == DetailLevel::Raw {
         let some = args.turns.is_some() || anchor.is_some() || args.errors || args.role.is_some();
-        let text = raw(builder.family, (some || !args.tool.is_empty()).then_some(&transcript));
-        RenderedTranscript { text, ..RenderedTranscript::default() }
-    } else {
-        // A match in the rest of a truncated line would be lost.
-        let page = TermPage { whole_lines: query.is_some(), ..cx.ui.page() };
-        let item = anchor.and_then(|anchor| shown_item(&transcript, anchor));
-        render_transcript_at(&transcript, page, &style(level), item)
-    };
-    let is_found = matches::write_highlighted(cx, &rendered, query.as_ref())?;
-    if !is_found && let Some(query) = args.find.as_deref().filter(|_| query.is_some_and(|it| it.has_terms()))
-    {
-        let level = if level < DetailLevel::Full { "; --level full shows more" } else { "" };
-        cx.ui.note(&format!("no match of `{query}` in what is shown{level}"));
+        let text = raw(family, (some || !args.tool.is_empty()).then_some(transcript));
+        return RenderedTranscript { text, ..RenderedTranscript::default() };
     }
-    let Transcript { turns, end, .. } = &transcript;
-    let is_empty = turns.is_empty() && end.branches.is_empty() && end.agents.is_empty();
-    Ok(args.outcome(cx, builder.family, is_empty))
+    // A match in the rest of a truncated line would be lost.
+    let page = TermPage { whole_lines: args.find.is_some(), ..cx.ui.page() };
+    let item = anchor.and_then(|anchor| shown_item(transcript, anchor));
+    render_transcript_at(transcript, page, &style(level), item)
 }
 
 /// Returns the anchor of the item that shows a line: its own, or else the last one before it, since a result
@@ -430,18 +328,6 @@ fn shown_item<'t>(transcript: &'t Transcript, anchor: &'t str) -> Option<&'t str
     before.map(|item| &*item.anchor)
 }
 
-/// Returns the filtered transcript. No format of [`show_whole`] includes the findings.
-fn transcript<'a>(
-    args: &ShowArgs,
-    level: DetailLevel,
-    builder: TranscriptBuilder<'a>,
-    wanted: TurnPredicate<'a>,
-) -> Transcript {
-    let mut transcript: Transcript = parts(args, builder, wanted).without_findings().collect();
-    filter(args, level).apply(&mut transcript);
-    transcript
-}
-
 /// Returns the level at which the item with this anchor is visible in full: the text of prompts and replies
 /// is at the default level, thinking, tool calls and their output only at the full one.
 fn level_of(builder: TranscriptBuilder<'_>, anchor: &str) -> DetailLevel {
@@ -453,7 +339,8 @@ fn level_of(builder: TranscriptBuilder<'_>, anchor: &str) -> DetailLevel {
     let line = anchor_line(anchor);
     let number = line.and_then(|line| builder.turn_of_line(line));
     let Some(number) = number else { return DetailLevel::Full };
-    let found: Transcript = builder.parts_of_turns(&|other, _| other == number).without_findings().collect();
+    let is_wanted = |other, _| other == number;
+    let found: Transcript = builder.parts_of_turns(&is_wanted).without_findings().collect();
     let mut items = found.turns.iter().flat_map(|turn| &turn.items).filter(|item| item.anchor == anchor);
     match items.next() {
         Some(item) if shows_text(item) => DetailLevel::Tools,
@@ -461,27 +348,51 @@ fn level_of(builder: TranscriptBuilder<'_>, anchor: &str) -> DetailLevel {
     }
 }
 
-/// Returns the transcript with only the turn that contains the item with this anchor.
-fn transcript_of(
-    args: &ShowArgs,
-    level: DetailLevel,
+/// Returns the header and the turn that contains the item with this anchor.
+///
+/// The MCP server looks up a single item instead of a turn, and the viewer a part of a page, which may
+/// contain several turns or a piece of one.
+fn parts_at(
+    filter: &TranscriptFilter,
     builder: TranscriptBuilder<'_>,
     anchor: &str,
-) -> Result<Transcript, CommandError> {
+) -> Result<Vec<TranscriptPart>, CommandError> {
     let line = anchor_line(anchor);
     // The item is usually part of the conversation; then no other turn is built.
     if let Some(number) = line.and_then(|line| builder.turn_of_line(line)) {
-        let mut found: Transcript =
-            builder.parts_of_turns(&|other, _| other == number).without_findings().collect();
-        filter(args, level).apply(&mut found);
-        if !found.turns.is_empty() {
-            return Ok(found);
+        let is_wanted = |other, _| other == number;
+        let mut parts: Vec<TranscriptPart> = builder.parts_of_turns(&is_wanted).without_findings().collect();
+        parts.retain_mut(|part| filter.keep_part(part));
+        if parts.iter().any(TranscriptPart::has_turns) {
+            return Ok(parts);
         }
     }
-    let mut transcript = transcript(args, level, builder, &|_, _| true);
+    let mut transcript: Transcript = builder.parts().without_findings().collect();
+    filter.apply(&mut transcript);
     let last_line = builder.family.main.entries().last().map_or(0, |entry| entry.at().line_no);
-    keep_turn_of(&mut transcript, anchor, line.filter(|line| (1..=last_line).contains(line)))?;
-    Ok(transcript)
+    let turn = turn_of(&mut transcript, anchor, line.filter(|line| (1..=last_line).contains(line)));
+    let turn = turn.ok_or_else(|| no_item(anchor))?;
+    let Transcript { header, end, .. } = transcript;
+    let parts = [TranscriptPart::Header(Box::new(header)), TranscriptPart::Turn(Box::new(turn))];
+    let agents = end.agents.into_iter().map(|agent| TranscriptPart::Agent(Box::new(agent)));
+    Ok(parts.into_iter().chain(agents).collect())
+}
+
+/// Takes the turn that contains the item with this anchor from a transcript. A line without an item of its
+/// own (a result, shown with its call; a summary, shown with its compaction) belongs to the turn around it.
+fn turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) -> Option<TurnView> {
+    let has = |turn: &TurnView| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor);
+    if let Some(at) = transcript.turns.iter().position(has) {
+        return Some(transcript.turns.swap_remove(at));
+    }
+    let mut turns = transcript.end.branches.iter_mut().flat_map(|branch| branch.turns.drain(..));
+    if let Some(turn) = turns.find(has) {
+        return Some(turn);
+    }
+    let line = line.filter(|_| !transcript.turns.is_empty())?;
+    let first_line = |turn: &TurnView| turn.items.iter().map(|item| item.line_no).min().unwrap_or(0);
+    let around = transcript.turns.iter().rposition(|turn| first_line(turn) <= line);
+    Some(transcript.turns.swap_remove(around.unwrap_or(0)))
 }
 
 impl ShowArgs {
@@ -612,34 +523,4 @@ fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, Co
     }
     let outcome = if changes.is_empty() { CommandOutcome::Negative } else { CommandOutcome::Done };
     Ok(cx.warn_unread(&loaded.unread, outcome))
-}
-
-/// Removes all turns except the one that contains the item with this anchor. A line without an item of its
-/// own (a result, shown with its call; a summary, shown with its compaction) belongs to the turn around it.
-///
-/// The MCP server looks up a single item instead of a turn, and the viewer a part of a page, which may
-/// contain several turns or a piece of one.
-fn keep_turn_of(transcript: &mut Transcript, anchor: &str, line: Option<u64>) -> Result<(), CommandError> {
-    let has = |turn: &TurnView| turn.anchor == anchor || turn.items.iter().any(|item| item.anchor == anchor);
-    let left =
-        transcript.end.branches.iter().flat_map(|branch| &branch.turns).find(|turn| has(turn)).cloned();
-    transcript.end.branches.clear();
-    let first_line = |turn: &TurnView| turn.items.iter().map(|item| item.line_no).min().unwrap_or(0);
-    let around = || {
-        let line = line?;
-        transcript.turns.iter().rposition(|turn| first_line(turn) <= line).or(Some(0))
-    };
-    let found = transcript.turns.iter().position(has);
-    let turn = match (found, left) {
-        (Some(at), _) => Some(transcript.turns.swap_remove(at)),
-        (None, Some(turn)) => Some(turn),
-        (None, None) => {
-            around().filter(|at| *at < transcript.turns.len()).map(|at| transcript.turns.swap_remove(at))
-        }
-    };
-    let Some(turn) = turn else {
-        return Err(no_item(anchor));
-    };
-    transcript.turns = vec![turn];
-    Ok(())
 }

@@ -8,7 +8,7 @@ use threadline_view::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::TermWriter;
+use super::TranscriptRenderer;
 use crate::ansi::{each_line, without_colours};
 use crate::card::{attachment_label, card_lines};
 use crate::page::{TextLabel, truncate};
@@ -33,7 +33,7 @@ const MIN_CALL_PART: usize = 12;
 /// The minimum width that a long result summary leaves for the subject of a call.
 const MIN_SUBJECT_WIDTH: usize = 36;
 
-impl TermWriter<'_> {
+impl TranscriptRenderer<'_> {
     /// Renders items. Consecutive thinking blocks without text are collapsed to their number.
     pub(super) fn items(&mut self, items: &[TranscriptItem], indent: usize) {
         let is_lost =

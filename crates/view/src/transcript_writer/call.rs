@@ -5,7 +5,6 @@ use threadline_entry::{Entry, Millis, value};
 use threadline_session::{AgentIndex, EntryIndex, ToolCall, ToolOutcome};
 
 use super::line::file_of;
-use super::topic::limited;
 use super::{CallBlock, TranscriptWriter};
 use crate::card::{CardInput, ToolCard, untagged_error};
 use crate::humanize::joined;
@@ -63,7 +62,6 @@ impl<'f> TranscriptWriter<'f> {
             let is_inside = |agent: &AgentIndex| self.state.open_agents.borrow().contains(agent);
             let spawned = spawned.filter(|agent| !is_inside(agent));
             let mut agents: Vec<AgentView> = spawned.map(|agent| self.agent(agent)).collect();
-            agents.shrink_to_fit();
             fill_agent_names(&mut agents, &summary.card);
             // A sub-agent that has answered is finished, even if the log contains only its progress lines.
             if matches!(summary.card, ToolCard::Agent { background: false, .. })
@@ -198,7 +196,7 @@ pub(crate) fn set_topic(subject: &mut String, card: &mut ToolCard, topic: &str) 
 /// Fills in missing types and descriptions of sub-agents from the card of their call.
 pub(crate) fn fill_agent_names(agents: &mut [AgentView], card: &ToolCard) {
     let ToolCard::Agent { agent_type, description, .. } = card else { return };
-    let named = |text: &String| Some(limited(text).into_owned()).filter(|text| !text.is_empty());
+    let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     for agent in agents {
         agent.agent_type = agent.agent_type.take().or_else(|| named(agent_type));
         agent.description = agent.description.take().or_else(|| named(description));
@@ -210,6 +208,5 @@ fn truncate_line(text: &mut String) {
     if text.len() > MAX_SUBJECT {
         text.truncate(text.floor_char_boundary(MAX_SUBJECT));
         text.push('…');
-        text.shrink_to_fit();
     }
 }

@@ -10,28 +10,25 @@ use threadline_session::{AgentIndex, CallIndex, Session, SessionFamily, ToolCall
 use super::TranscriptWriter;
 use crate::card::starts_agents;
 
-/// The maximum length in bytes of a name that very many calls or sub-agents may have.
-const MAX_SHARED_NAME: usize = 256;
-
 /// Finds tasks and agents by their ids.
 #[derive(Default)]
 pub(super) struct TopicLookup {
     /// The calls of the main session, for `None`, and of each agent.
     calls: RefCell<HashMap<Option<AgentIndex>, CallsById>>,
-    agents: OnceCell<HashMap<Box<str>, AgentIndex>>,
+    agents: OnceCell<HashMap<String, AgentIndex>>,
 }
 
-/// The names of the tasks and agents of a session, which are read once: a line with a name may be very long.
+/// The names of the tasks and agents of a session.
 struct CallsById {
     /// The tasks with this id, in the order of the calls that created them.
-    tasks: HashMap<Box<str>, Vec<CreatedTask>>,
+    tasks: HashMap<String, Vec<CreatedTask>>,
     /// The description of the first call that started an agent with this id.
-    agents: HashMap<Box<str>, Option<Box<str>>>,
+    agents: HashMap<String, Option<String>>,
 }
 
 struct CreatedTask {
     created_by: CallIndex,
-    name: Option<Box<str>>,
+    name: Option<String>,
 }
 
 impl CallsById {
@@ -42,8 +39,12 @@ impl CallsById {
             if call.name == "TaskCreate" {
                 let task = || data()?.of::<TaskResult<'_>>()?.task();
                 if let Some((id, task)) = task().and_then(|task| Some((task.id()?, task))) {
-                    let name = task.subject().map(|name| limited(&name).into());
-                    found.tasks.entry(id.into()).or_default().push(CreatedTask { created_by: at, name });
+                    let name = task.subject().map(Cow::into_owned);
+                    found
+                        .tasks
+                        .entry(id.into_owned())
+                        .or_default()
+                        .push(CreatedTask { created_by: at, name });
                 }
             } else if starts_agents(&call.name) {
                 let id = || data()?.of::<AgentResult<'_>>()?.agent_id();
@@ -52,7 +53,7 @@ impl CallsById {
                     described(&description)
                 };
                 if let Some(id) = id() {
-                    found.agents.entry(id.into()).or_insert_with(description);
+                    found.agents.entry(id.into_owned()).or_insert_with(description);
                 }
             }
         }
@@ -79,7 +80,7 @@ impl TranscriptWriter<'_> {
             let created = known.tasks.get(id)?;
             let before = created.partition_point(|task| calls[task.created_by].entry_idx < call.entry_idx);
             let name = created[..before].last()?.name.as_deref()?;
-            Some(format!("#{} {name}", limited(id)))
+            Some(format!("#{id} {name}"))
         })
     }
 
@@ -88,8 +89,7 @@ impl TranscriptWriter<'_> {
         let family = self.builder.family;
         let agent = self.state.topics.agents.get_or_init(|| agents_by_id(family)).get(id);
         let own = agent.and_then(|&agent| described(family.agents[agent].description.as_deref()?));
-        let description = own.or_else(|| self.with_calls(|known| known.agents.get(id)?.clone()));
-        description.map(String::from)
+        own.or_else(|| self.with_calls(|known| known.agents.get(id)?.clone()))
     }
 
     /// Calls `lookup` with the calls of the session, which are found when they are needed first.
@@ -99,23 +99,14 @@ impl TranscriptWriter<'_> {
     }
 }
 
-/// Returns the beginning of a description; `None` if it is empty.
-fn described(text: &str) -> Option<Box<str>> {
-    (!text.is_empty()).then(|| limited(text).into())
+/// Returns a description; `None` if it is empty.
+fn described(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Returns the first agent with each id.
-fn agents_by_id(family: &SessionFamily) -> HashMap<Box<str>, AgentIndex> {
+fn agents_by_id(family: &SessionFamily) -> HashMap<String, AgentIndex> {
     // The last pair with an id counts.
-    let agents: Vec<_> =
-        family.agents.enumerated().map(|(at, agent)| (agent.id.as_str().into(), at)).collect();
+    let agents: Vec<_> = family.agents.enumerated().map(|(at, agent)| (agent.id.clone(), at)).collect();
     agents.into_iter().rev().collect()
-}
-
-/// Returns a name, or its beginning if it is very long.
-pub(super) fn limited(text: &str) -> Cow<'_, str> {
-    match text.len() > MAX_SHARED_NAME {
-        true => format!("{}…", &text[..text.floor_char_boundary(MAX_SHARED_NAME)]).into(),
-        false => text.into(),
-    }
 }

@@ -2,48 +2,45 @@
 
 use foldhash::HashSet;
 use threadline_entry::Millis;
-use threadline_session::{EntryIndex, Reply, Session, Thread, Turn};
+use threadline_session::{Reply, Session, Thread, Turn};
 use threadline_usage::UsageTotals;
 
 use super::TranscriptWriter;
 use crate::card::asks_person;
+use crate::outline::TurnTitle;
 use crate::transcript::{ItemBody, TranscriptItem, TurnTiming, TurnTokens, TurnView, anchor};
-use crate::transcript_parts::TurnCursor;
 
 impl TranscriptWriter<'_> {
     /// Builds all turns of a conversation.
     pub(crate) fn turns_of(&self, thread: &Thread) -> Vec<TurnView> {
-        let mut cursor = TurnCursor::new(self.session().turns_of(thread), None);
-        let mut turns: Vec<TurnView> = std::iter::from_fn(|| cursor.next_turn(self)).collect();
-        turns.shrink_to_fit();
-        turns
+        let turns = self.session().turns_of(thread);
+        let previous = std::iter::once(None).chain(turns.iter().map(Some));
+        turns.iter().zip(previous).map(|(turn, previous)| self.turn(turn, previous)).collect()
     }
 
-    /// Returns a turn without its items and without the cost of its sub-agents, given the end of the previous
-    /// turn.
-    pub(crate) fn new_turn(&self, turn: &Turn, previous_end: Option<Millis>) -> TurnView {
+    /// Builds a turn with its items, given the previous turn.
+    pub(crate) fn turn(&self, turn: &Turn, previous: Option<&Turn>) -> TurnView {
         let session = self.session();
-        self.turn_header(turn, previous_end, &|reply| reply.usage(session).map(TurnTokens::of))
-    }
-
-    /// Builds the items of one line of a turn, or some of them from `first_block` on, and adds the cost of
-    /// the sub-agents that it started.
-    pub(crate) fn turn_items(
-        &self,
-        turn: &Turn,
-        (entry_idx, first_block): (EntryIndex, usize),
-        spent_by_agents: &mut UsageTotals,
-    ) -> Vec<TranscriptItem> {
-        let mut items = self.items(entry_idx, first_block);
-        if turn.number == 1 && turn.prompt.is_some_and(|prompt| entry_idx < prompt) {
-            items.iter_mut().for_each(demote_early_command);
-        }
-        for item in &items {
-            if let ItemBody::Call(call) = &item.body {
-                call.agents.iter().for_each(|agent| *spent_by_agents += &agent.spent);
+        let previous_end = previous.and_then(|previous| previous.span(session)).map(|(_, end)| end);
+        let mut view =
+            self.turn_header(turn, previous_end, &|reply| reply.usage(session).map(TurnTokens::of));
+        let mut title = TurnTitle::default();
+        for &entry_idx in &turn.entries {
+            let mut items = self.items(entry_idx);
+            if turn.number == 1 && turn.prompt.is_some_and(|prompt| entry_idx < prompt) {
+                items.iter_mut().for_each(demote_early_command);
             }
+            for item in &items {
+                title.add(&item.body);
+                if let ItemBody::Call(call) = &item.body {
+                    call.agents.iter().for_each(|agent| view.spent_by_agents += &agent.spent);
+                }
+            }
+            view.items.extend(items);
         }
-        items
+        view.title = title.into_text();
+        view.spent += &view.spent_by_agents;
+        view
     }
 
     /// Returns a turn without its items and without the cost of its sub-agents. `used` returns the tokens
@@ -69,7 +66,6 @@ impl TranscriptWriter<'_> {
         for totals in turn.entries.iter().filter_map(|&idx| self.cost_on(&session.entries()[idx])) {
             spent += totals;
         }
-        models.shrink_to_fit();
         TurnView {
             number: turn.number,
             title: String::new(),

@@ -223,7 +223,7 @@ pub enum BodyObject<'a> {
 /// started it, then sub-agents without a call, then the abandoned branches.
 pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)) {
     let header = &transcript.header;
-    sink(show_session(header, header.n_turns, header.n_branches));
+    sink(session(header));
     show_turns(&transcript.turns, None, sink);
     for agent in &transcript.end.agents {
         show_agent(agent, None, None, sink);
@@ -234,35 +234,18 @@ pub fn show<'a>(transcript: &'a Transcript, sink: &mut dyn FnMut(ShowObject<'a>)
 }
 
 /// Converts the parts of a transcript to the lines of `show --json`, one part at a time.
-///
-/// Parts may be split ([`TranscriptParts::with_split_turns`](crate::TranscriptParts::with_split_turns)).
 #[derive(Debug, Default)]
 pub struct ShowWriter {
-    filter: Option<TranscriptFilter>,
-    /// The number of the last turn.
-    turn_number: usize,
-    /// The last turn, if none of its items was wanted so far.
-    unwritten: Option<Box<TurnView>>,
     n_branches: usize,
 }
 
 impl ShowWriter {
-    /// Starts without a filter: all items are wanted.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Starts with a filter.
-    pub fn filtered(filter: TranscriptFilter) -> Self {
-        Self { filter: Some(filter), ..Self::default() }
-    }
-
     /// Writes the lines of a part.
     ///
     /// # Errors
     ///
     /// Those of writing.
-    pub fn write_part(&mut self, part: TranscriptPart, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write_part(&mut self, part: &TranscriptPart, out: &mut dyn Write) -> io::Result<()> {
         let mut result = Ok(());
         self.part(part, &mut |object| {
             if result.is_ok() {
@@ -274,45 +257,14 @@ impl ShowWriter {
     }
 
     /// Calls `sink` with the lines of a part. Findings have none.
-    pub fn part(&mut self, part: TranscriptPart, sink: &mut dyn FnMut(ShowObject<'_>)) {
-        let filter = self.filter.as_ref();
-        let sink = &mut |object: ShowObject<'_>| {
-            if !filter.is_some_and(|filter| object.is_call_around(filter)) {
-                sink(object);
-            }
-        };
+    pub fn part<'a>(&mut self, part: &'a TranscriptPart, sink: &mut dyn FnMut(ShowObject<'a>)) {
         match part {
-            TranscriptPart::Header(header) => {
-                sink(show_session(&header, header.n_turns, header.n_branches));
-            }
-            TranscriptPart::Turn(mut turn) => {
-                self.turn_number = turn.number;
-                let is_wanted = filter.is_none_or(|filter| filter.keep_turn(&mut turn));
-                if is_wanted {
-                    show_turns(std::slice::from_ref(&*turn), None, sink);
-                }
-                self.unwritten = (!is_wanted).then_some(turn);
-            }
-            TranscriptPart::MoreItems(mut items) => {
-                if let Some(filter) = filter {
-                    filter.keep_items(&mut items);
-                }
-                match self.unwritten.take() {
-                    Some(turn) if items.is_empty() => self.unwritten = Some(turn),
-                    Some(turn) => show_turns(&[TurnView { items, ..*turn }], None, sink),
-                    None => show_items(&items, self.turn_number, None, sink),
-                }
-            }
-            TranscriptPart::Agent(mut agent) => {
-                if filter.is_none_or(|filter| filter.keep_turns(&mut agent.turns)) {
-                    show_agent(&agent, None, None, sink);
-                }
-            }
-            TranscriptPart::Branch(mut branch) => {
+            TranscriptPart::Header(header) => sink(session(header)),
+            TranscriptPart::Turn(turn) => show_turns(std::slice::from_ref(&**turn), None, sink),
+            TranscriptPart::Agent(agent) => show_agent(agent, None, None, sink),
+            TranscriptPart::Branch(branch) => {
                 self.n_branches += 1;
-                if filter.is_none_or(|filter| filter.keep_branch(&mut branch)) {
-                    show_branch(&branch, self.n_branches, sink);
-                }
+                show_branch(branch, self.n_branches, sink);
             }
             TranscriptPart::Findings(_) => {}
         }
@@ -339,8 +291,8 @@ fn show_branch<'a>(branch: &'a BranchView, number: usize, sink: &mut dyn FnMut(S
     show_turns(&branch.turns, None, sink);
 }
 
-/// Returns the first line of `show --json`, given the numbers of turns and branches.
-fn show_session(header: &TranscriptHeader, turns: usize, branches: usize) -> ShowObject<'_> {
+/// Returns the first line of `show --json`.
+pub fn session(header: &TranscriptHeader) -> ShowObject<'_> {
     ShowObject::Session {
         schema: SCHEMA,
         id: header.id.as_deref(),
@@ -350,8 +302,8 @@ fn show_session(header: &TranscriptHeader, turns: usize, branches: usize) -> Sho
         version: header.version.as_deref(),
         started_at: header.active.map(|(start, _)| moment(start)),
         last_active_at: header.active.map(|(_, end)| moment(end)),
-        turns,
-        branches,
+        turns: header.n_turns,
+        branches: header.n_branches,
         errors: header.errors,
         tool_calls: header.n_calls,
         sub_agents: header.n_agents,
@@ -389,6 +341,11 @@ fn turn_object<'a>(turn: &'a TurnView, agent: Option<&'a str>) -> ShowObject<'a>
         timing: turn.timing.into(),
         unfinished: turn.open,
     }
+}
+
+/// Calls `sink` with the lines of some items of a turn of the session, given its number.
+pub fn items<'a>(items: &'a [TranscriptItem], turn: usize, sink: &mut dyn FnMut(ShowObject<'a>)) {
+    show_items(items, turn, None, sink);
 }
 
 /// Calls `sink` with the lines of some items of a turn, given its number.

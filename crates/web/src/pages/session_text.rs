@@ -131,7 +131,7 @@ enum TextWriter {
 impl TextWriter {
     fn new(header: &TranscriptHeader, format: ResponseFormat) -> Self {
         match format {
-            ResponseFormat::Json => Self::Json(ShowWriter::new()),
+            ResponseFormat::Json => Self::Json(ShowWriter::default()),
             _ => Self::Markdown(Some(MarkdownRenderer::new(header, LEVEL))),
         }
     }
@@ -141,7 +141,7 @@ impl TextWriter {
         match self {
             Self::Json(writer) => {
                 // Writing into memory does not fail.
-                let _ = writer.write_part(part, &mut out);
+                let _ = writer.write_part(&part, &mut out);
             }
             Self::Markdown(renderer) => {
                 if let Some(renderer) = renderer {

@@ -8,10 +8,7 @@ use threadline_app::{AppError, LiveChange, LiveError, LiveLimits, LiveSession, S
 use threadline_session::{EntryIndex, ToolOutcome as CallOutcome, TurnIndex};
 use threadline_store::SessionFile;
 use threadline_term::{render_items, render_running, render_turn_summary};
-use threadline_view::wire::{self, ShowWriter};
-use threadline_view::{
-    ItemBody, Layout, TranscriptFilter, TranscriptHeader, TranscriptItem, TranscriptPart, TurnView,
-};
+use threadline_view::{ItemBody, Layout, TranscriptFilter, TranscriptHeader, TranscriptItem, TurnView, wire};
 
 use super::{ShowArgs, filter, style};
 use crate::context::Context;
@@ -30,18 +27,14 @@ pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<C
     let limits = LiveLimits { max_prompt: 0, ..LiveLimits::default() };
     let mut session = LiveSession::open(file.clone(), cx.app.prices()?, limits)
         .map_err(|source| AppError::Read { path: file.path.clone(), source })?;
-    let new = || Shown {
-        json: cx.json.then(|| ShowWriter::filtered(filter(args, args.level()))),
-        ..Shown::default()
-    };
-    let mut shown = new();
+    let mut shown = Shown::default();
     let mut changed_at = Instant::now();
     let mut change = LiveChange::Changed;
     // Whether the last change could not be shown.
     let mut is_behind = false;
     loop {
         if change == LiveChange::Replaced && is_reopened(&mut session)? {
-            shown = new();
+            shown = Shown::default();
             change = LiveChange::Changed;
             cx.ui.note("the log was replaced; showing it from its start");
         }
@@ -104,8 +97,6 @@ struct Shown {
     running: HashSet<String>,
     /// Whether the last output did not end with an empty line.
     is_tight: bool,
-    /// Writes the lines of `show --json`, if these are wanted.
-    json: Option<ShowWriter>,
 }
 
 impl Shown {
@@ -124,9 +115,9 @@ impl Shown {
             session.count();
             (layout, turns) = self.changed_turns(session);
         }
-        if !self.has_begun {
+        if cx.json && !self.has_begun {
             let header = TranscriptHeader { n_turns: turns.len(), ..layout.header.clone() };
-            self.write_json(TranscriptPart::Header(Box::new(header)), answer)?;
+            answer.json(&wire::session(&header)).map_err(unwritten)?;
         }
         for (i, turn) in layout.turns.enumerated() {
             let number = turn.turn.number;
@@ -205,34 +196,39 @@ impl Shown {
         if is_last {
             self.pending_lines = pending.iter().map(|item| item.line_no).collect();
         }
-        if self.json.is_some() {
-            let is_new = turn.number > self.headed;
-            if !fresh.is_empty() {
-                self.headed = self.headed.max(turn.number);
-                let part = match is_new {
-                    true => TranscriptPart::Turn(Box::new(TurnView { items: fresh, ..turn.clone() })),
-                    false => TranscriptPart::MoreItems(fresh),
-                };
-                self.write_json(part, answer)?;
-            }
-            if is_last {
-                self.last = Some(TurnView { items: pending, ..turn });
-            } else if turn.number <= self.headed {
-                self.end(&turn, cx, answer)?;
-            }
-            return Ok(());
-        }
         let filtered = |items: Vec<TranscriptItem>| {
             let mut turn = TurnView { items, ..turn.clone() };
             if filter.keep_turn(&mut turn) { turn.items } else { Vec::new() }
         };
         let (pending, fresh) = (filtered(pending), filtered(fresh));
+        if cx.json {
+            self.write_json(&turn, &fresh, filter, answer)?;
+        } else {
+            self.write_text(&turn, &fresh, cx, args, answer)?;
+        }
+        if is_last {
+            self.last = Some(TurnView { items: pending, ..turn });
+        } else if turn.number <= self.headed {
+            self.end(&turn, cx, answer)?;
+        }
+        Ok(())
+    }
+
+    /// Writes new items of a turn as text.
+    fn write_text(
+        &mut self,
+        turn: &TurnView,
+        fresh: &[TranscriptItem],
+        cx: &Context,
+        args: &ShowArgs,
+        answer: &mut OutputStream,
+    ) -> io::Result<()> {
         if !fresh.is_empty() && turn.number > self.headed {
             self.headed = turn.number;
             writeln!(answer, "\n── {} · {}", turn.number, turn.anchor)?;
             self.is_tight = false;
         }
-        let text = render_items(&fresh, cx.ui.page(), &style(args.level()));
+        let text = render_items(fresh, cx.ui.page(), &style(args.level()));
         // Prose is set apart from tool calls.
         let is_prose =
             fresh.first().is_some_and(|item| matches!(item.body, ItemBody::Text(_) | ItemBody::Input { .. }));
@@ -242,13 +238,28 @@ impl Shown {
         if !text.is_empty() {
             self.is_tight = !text.as_str().ends_with("\n\n");
         }
-        answer.text(&text)?;
-        if is_last {
-            self.last = Some(TurnView { items: pending, ..turn });
-        } else if turn.number <= self.headed {
-            self.end(&turn, cx, answer)?;
+        answer.text(&text)
+    }
+
+    /// Writes new items of a turn as JSON.
+    fn write_json(
+        &mut self,
+        turn: &TurnView,
+        fresh: &[TranscriptItem],
+        filter: &TranscriptFilter,
+        answer: &mut OutputStream,
+    ) -> io::Result<()> {
+        if !fresh.is_empty() && turn.number > self.headed {
+            self.headed = turn.number;
+            answer.json(&wire::turn(turn)).map_err(unwritten)?;
         }
-        Ok(())
+        let mut result = Ok(());
+        wire::items(fresh, turn.number, &mut |object| {
+            if result.is_ok() && !object.is_call_around(filter) {
+                result = answer.json(&object);
+            }
+        });
+        result.map_err(unwritten)
     }
 
     /// Shows calls without a result, and the end of a turn, after a while without a change.
@@ -265,8 +276,8 @@ impl Shown {
             if !self.running.insert(item.anchor.clone()) {
                 continue;
             }
-            if self.json.is_some() {
-                self.write_json(TranscriptPart::MoreItems(vec![item]), answer)?;
+            if cx.json {
+                self.write_json(&turn, &[item], &filter(args, args.level()), answer)?;
                 continue;
             }
             let (page, style) = (cx.ui.page(), style(args.level()));
@@ -284,23 +295,11 @@ impl Shown {
         Ok(())
     }
 
-    /// Writes the lines of a part as JSON, if that is wanted.
-    fn write_json(&mut self, part: TranscriptPart, answer: &mut OutputStream) -> io::Result<()> {
-        let Some(writer) = &mut self.json else { return Ok(()) };
-        let mut result = Ok(());
-        writer.part(part, &mut |object| {
-            if result.is_ok() {
-                result = answer.json(&object);
-            }
-        });
-        result.map_err(unwritten)
-    }
-
     /// Shows time and costs of a turn, once. In JSON, this is the turn again, as it ended.
     fn end(&mut self, turn: &TurnView, cx: &Context, answer: &mut OutputStream) -> io::Result<()> {
         if turn.spent.calls > 0 && (turn.number, turn.spent.calls) > self.ended {
             self.ended = (turn.number, turn.spent.calls);
-            if self.json.is_some() {
+            if cx.json {
                 return answer.json(&wire::turn(turn)).map_err(unwritten);
             }
             answer.text(&render_turn_summary(turn, cx.ui.page()))?;
