@@ -173,9 +173,6 @@ fn language(out: &mut Markup, path: &str) {
     }
 }
 
-/// The highest number of the first line of a file.
-const MAX_LINE_NO: u64 = 99_999_999;
-
 fn file(cx: &RenderContext<'_>, out: &mut Markup, path: &str, text: &str, start_line: u64) {
     let (text, left) = text_format::truncate(text.trim_end_matches('\n'), cx.options.max_output);
     if text.is_empty() {
@@ -185,9 +182,7 @@ fn file(cx: &RenderContext<'_>, out: &mut Markup, path: &str, text: &str, start_
     language(out, path);
     out.lit(">");
     out.lit("<pre class=\"nos\" aria-hidden=\"true\">");
-    // A number of many digits would be longer than a short line.
-    let start_line = start_line.min(MAX_LINE_NO);
-    for line_no in start_line..start_line + text.lines().count() as u64 {
+    for line_no in start_line..start_line.saturating_add(text.lines().count() as u64) {
         out.num(line_no).lit("\n");
     }
     out.lit("</pre>");
@@ -202,20 +197,15 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
     let limit = cx.options.max_output.unwrap_or(usize::MAX);
     let mut shown = 0;
     let mut left = 0;
-    let mut n_lines = 0;
-    let mut n_shared = 0;
-    // The change of the lines in an element that several lines share.
-    let mut open = None;
     out.lit("<div class=\"code diff\"");
     language(out, path);
     out.lit("><pre tabindex=\"0\">");
     for (i, hunk) in hunks.iter().enumerate() {
         if i > 0 && left == 0 {
-            out.lit(if open.take().is_some() { "</span>" } else { "" });
             out.lit("<span class=\"gap\">⋯</span>");
         }
         let (mut old, mut new) = (hunk.old_start, hunk.new_start);
-        for line in hunk.lines() {
+        for line in &hunk.lines {
             // Once a line does not fit, the rest of the diff is omitted.
             if left > 0 || shown + line.text.len() > limit {
                 left += line.text.len();
@@ -227,17 +217,6 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
                 DiffChange::Added => ("<span class=\"new\"", "+"),
                 DiffChange::Removed => ("<span class=\"old\"", "-"),
             };
-            n_lines += 1;
-            if n_lines > MAX_NUMBERED_LINES {
-                if open != Some(line.change) && n_shared <= MAX_SHARED_ELEMENTS {
-                    n_shared += 1;
-                    let class = if n_shared > MAX_SHARED_ELEMENTS { "<span" } else { class };
-                    out.lit(if open.is_some() { "</span>" } else { "" }).lit(class).lit(">");
-                    open = Some(line.change);
-                }
-                out.lit(sign).text(line.text).lit("\n");
-                continue;
-            }
             out.lit(class);
             if line.change != DiffChange::Added {
                 line_no(out, " data-o=\"", &mut old);
@@ -247,28 +226,16 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
             }
             out.lit(">").lit(sign);
             let mut at = 0;
-            for range in line.changed() {
-                let (Some(before), Some(word)) =
-                    (line.text.get(at..range.start), line.text.get(range.clone()))
-                else {
-                    break;
-                };
-                out.text(before).lit("<b>").text(word).lit("</b>");
+            for range in &line.changed {
+                out.text(&line.text[at..range.start]).lit("<b>").text(&line.text[range.clone()]).lit("</b>");
                 at = range.end;
             }
             out.text(&line.text[at..]).lit("\n</span>");
         }
     }
-    out.lit(if open.is_some() { "</span></pre></div>" } else { "</pre></div>" });
+    out.lit("</pre></div>");
     omitted_note(out, left);
 }
-
-/// The number of lines of a diff that are elements of their own. The markup of a short line is many times as
-/// long as the line.
-const MAX_NUMBERED_LINES: usize = 20_000;
-
-/// The number of elements of further lines of a diff. Lines after them share one element without a colour.
-const MAX_SHARED_ELEMENTS: usize = 20_000;
 
 /// Adds the line number and increments it. A number of 0 is unknown and is left out.
 fn line_no(out: &mut Markup, attribute: &'static str, line_no: &mut u64) {

@@ -150,10 +150,9 @@ fn dim_lines_below(text: &str, page: TermPage, indent: usize, emit: &mut dyn FnM
 
 /// Renders Markdown on a terminal, and prints its source elsewhere.
 fn prose_lines(text: &str, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
-    let lines = if page.color { markdown::render(text, page, indent) } else { None };
-    match lines {
-        Some(lines) => lines.into_iter().for_each(emit),
-        None => page.wrap_each(text, indent, emit),
+    match page.color {
+        true => markdown::render(text, page, indent).into_iter().for_each(emit),
+        false => page.wrap_each(text, indent, emit),
     }
 }
 
@@ -232,7 +231,7 @@ pub(crate) fn diff_lines(hunks: &[Hunk], page: TermPage, indent: usize, emit: &m
             emit(page.paint(TextLabel::Dim, "⋯"));
         }
         let (mut old, mut new) = (hunk.old_start, hunk.new_start);
-        for line in hunk.lines() {
+        for line in &hunk.lines {
             let number = match line.change {
                 DiffChange::Removed => old,
                 DiffChange::Added | DiffChange::Kept => new,
@@ -246,22 +245,22 @@ pub(crate) fn diff_lines(hunks: &[Hunk], page: TermPage, indent: usize, emit: &m
     }
 }
 
-fn diff_line(line: DiffLine<'_>, page: TermPage, indent: usize) -> TermText {
+fn diff_line(line: &DiffLine, page: TermPage, indent: usize) -> TermText {
     let (sign, label, word) = match line.change {
         DiffChange::Kept => (" ", TextLabel::Dim, TextLabel::Dim),
         DiffChange::Added => ("+", TextLabel::Added, TextLabel::AddedWord),
         DiffChange::Removed => ("-", TextLabel::Removed, TextLabel::RemovedWord),
     };
-    let shown = without_tabs(visible(line.text)).into_owned();
+    let shown = without_tabs(visible(&line.text)).into_owned();
     let room = page.line_width(indent);
     // The changed ranges are offsets into the original text. They are ignored if the text was altered or
     // truncated.
-    if line.changed().next().is_none() || shown != line.text || shown.width() > room || !page.color {
+    if line.changed.is_empty() || shown != line.text || shown.width() > room || !page.color {
         return page.paint(label, format!("{sign} {}", truncate(&shown, room)));
     }
     let mut out = page.paint(label, format!("{sign} "));
     let mut at = 0;
-    for range in line.changed() {
+    for range in &line.changed {
         out.push(page.paint(label, &line.text[at..range.start]));
         out.push(page.paint(word, &line.text[range.clone()]));
         at = range.end;

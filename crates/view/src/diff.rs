@@ -1,65 +1,35 @@
 //! Diffs of texts: hunks of lines, with the changed words of changed lines.
-//!
-//! Texts may have millions of lines of one byte. Neither a comparison nor a hunk has a fixed number of bytes
-//! per line: both consist of texts and of lengths of variable size, and are read from start to end.
-
-mod anchor;
-mod line_diff;
-mod text_lines;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use similar::{DiffTag, DiffableStr, TextDiff};
+use similar::{ChangeTag, DiffOp, DiffTag, DiffableStr, TextDiff};
 use threadline_entry::lens::{List, PatchHunk};
 use threadline_session::{LineHunk, TextList};
 
-use self::line_diff::{DiffGroup, LineDiff};
-use self::text_lines::count_lines;
+/// The number of unchanged lines around changed ones.
+const CONTEXT: usize = 3;
 
 /// A group of changed lines with some unchanged lines around them.
-///
-/// The lines share one text, since a diff may have very many short ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hunk {
     /// The number of its first line in the old text, from 1; 0 if unknown.
     pub old_start: u64,
     /// The number of its first line in the new text, from 1; 0 if unknown.
     pub new_start: u64,
-    /// All lines, without their newlines.
-    text: String,
-    /// The length and the kind of each line, as one number of variable size.
-    headers: Vec<u8>,
-    /// One bit per byte of the text that is set in changed words; may be shorter than the text.
-    changed: Vec<u8>,
+    /// The lines.
+    pub lines: Vec<DiffLine>,
 }
 
 /// One line of a hunk.
-#[derive(Clone, Copy, Debug)]
-pub struct DiffLine<'h> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffLine {
     /// Whether it was kept, added or removed.
     pub change: DiffChange,
     /// The line, without its newline.
-    pub text: &'h str,
-    /// The offset of the line in the text of the hunk.
-    start: usize,
-    /// The bits of the hunk.
-    bits: &'h [u8],
-}
-
-impl DiffLine<'_> {
-    /// Returns the byte ranges that differ from the line that it replaces or is replaced by, in order.
-    pub fn changed(&self) -> impl Iterator<Item = Range<usize>> {
-        let (bits, start) = (self.bits, self.start);
-        let end = self.text.len().min((bits.len() * 8).saturating_sub(start));
-        let is_changed = move |at: &usize| bits[(start + at) / 8] >> ((start + at) % 8) & 1 == 1;
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let first = (at..end).find(is_changed)?;
-            at = (first..end).find(|at| !is_changed(at)).unwrap_or(end);
-            Some(first..at)
-        })
-    }
+    pub text: String,
+    /// The byte ranges that differ from the line that it replaces or is replaced by, in order.
+    pub changed: Vec<Range<usize>>,
 }
 
 /// The kind of change of a line.
@@ -92,35 +62,11 @@ impl DiffChange {
     }
 }
 
-/// Appends a number in groups of seven bits, the lowest first.
-fn push_number(bytes: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-/// Removes a number that [`push_number`] wrote from the start of some bytes; `None` at their end.
-fn read_number(bytes: &mut &[u8]) -> Option<usize> {
-    let (mut number, mut shift) = (0, 0);
-    loop {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= usize::from(byte & 0x7f) << shift;
-        shift += 7;
-        if *byte < 0x80 {
-            return Some(number);
-        }
-    }
-}
-
 impl Hunk {
     /// Returns the numbers of added and removed lines of some hunks.
     pub fn counts(hunks: &[Self]) -> (usize, usize) {
-        let count = |change: DiffChange| {
-            hunks.iter().flat_map(Self::lines).filter(|line| line.change == change).count()
-        };
+        let lines = || hunks.iter().flat_map(|hunk| &hunk.lines);
+        let count = |change: DiffChange| lines().filter(|line| line.change == change).count();
         (count(DiffChange::Added), count(DiffChange::Removed))
     }
 
@@ -138,87 +84,32 @@ impl Hunk {
         (added, removed)
     }
 
-    /// Returns the lines.
-    pub fn lines(&self) -> impl Iterator<Item = DiffLine<'_>> + Clone {
-        let (mut headers, mut start) = (&*self.headers, 0);
-        std::iter::from_fn(move || {
-            let header = read_number(&mut headers)?;
-            let change = match header & 3 {
-                0 => DiffChange::Kept,
-                1 => DiffChange::Added,
-                _ => DiffChange::Removed,
-            };
-            let text = &self.text[start..start + (header >> 2)];
-            let line = DiffLine { change, text, start, bits: &self.changed };
-            start += text.len();
-            Some(line)
-        })
-    }
-
-    fn push_line(&mut self, change: DiffChange, text: &str) {
-        push_number(&mut self.headers, text.len() << 2 | change as usize);
-        self.text.push_str(text);
-    }
-
-    /// Creates a hunk of lines that are read twice, to allocate their memory at once.
+    /// Creates a hunk, and marks the words that differ within each pair of lines, where as many lines were
+    /// added as removed.
     fn of_lines<'l>(
         (old_start, new_start): (u64, u64),
-        lines: impl Iterator<Item = (DiffChange, &'l str)> + Clone,
+        lines: impl Iterator<Item = (DiffChange, Cow<'l, str>)>,
     ) -> Self {
-        let lines = lines.map(|(change, line)| (change, line.trim_end_matches(['\n', '\r'])));
-        let sizes = |(n_lines, length), (_, line): (_, &str)| (n_lines + 1, length + line.len());
-        let (n_lines, length) = lines.clone().fold((0, 0), sizes);
-        let (text, headers) = (String::with_capacity(length), Vec::with_capacity(n_lines));
-        let mut hunk = Self { old_start, new_start, text, headers, ..Self::default() };
-        lines.for_each(|(change, line)| hunk.push_line(change, line));
-        hunk.finish()
-    }
-
-    /// Marks the words that differ, and releases unused memory.
-    fn finish(mut self) -> Self {
-        self.text.shrink_to_fit();
-        self.headers.shrink_to_fit();
-        self.changed = self.changed_bits();
-        self
-    }
-
-    /// Returns the bits of the words that differ within each pair of lines, where as many lines were added as
-    /// removed; none if no words differ.
-    fn changed_bits(&self) -> Vec<u8> {
-        let mut bits = Vec::new();
-        let mut rest = self.lines();
-        while let Some(first) = rest.clone().next() {
-            let run = |line: &DiffLine<'_>| line.change == first.change;
-            let n_lines = rest.clone().take_while(run).count();
-            let mut next = rest.clone();
-            next.nth(n_lines - 1);
-            if first.change == DiffChange::Removed && n_lines <= MAX_COMPARED_LINES {
-                let added = |line: &DiffLine<'_>| line.change == DiffChange::Added;
-                if next.clone().take_while(added).take(n_lines + 1).count() == n_lines {
-                    for (old, new) in rest.zip(next.clone()).take(n_lines) {
-                        changed_words(old.text, new.text, |is_new, word| {
-                            let start = if is_new { new.start } else { old.start };
-                            set_bits(&mut bits, start + word.start..start + word.end, self.text.len());
-                        });
-                    }
-                }
+        let line = |(change, text): (_, Cow<'_, str>)| DiffLine {
+            change,
+            text: text.into_owned(),
+            changed: Vec::new(),
+        };
+        let mut lines: Vec<DiffLine> = lines.map(line).collect();
+        let mut rest = &mut lines[..];
+        while let Some(first) = rest.first() {
+            let run =
+                |lines: &[DiffLine], change| lines.iter().take_while(|line| line.change == change).count();
+            let change = first.change;
+            let n_lines = run(rest, change);
+            let (old, new) = rest.split_at_mut(n_lines);
+            let is_replaced = change == DiffChange::Removed && run(new, DiffChange::Added) == n_lines;
+            if is_replaced && n_lines <= MAX_COMPARED_LINES {
+                old.iter_mut().zip(&mut *new).for_each(|(old, new)| mark_words(old, new));
             }
-            rest = next;
+            rest = new;
         }
-        bits
-    }
-
-    /// Appends the lines of another hunk.
-    pub(crate) fn append(&mut self, other: &Self) {
-        let start = self.text.len();
-        self.text.push_str(&other.text);
-        self.headers.extend_from_slice(&other.headers);
-        for line in other.lines() {
-            let start = start + line.start;
-            for word in line.changed() {
-                set_bits(&mut self.changed, start + word.start..start + word.end, self.text.len());
-            }
-        }
+        Self { old_start, new_start, lines }
     }
 
     /// Converts a hunk of a structured patch that Claude Code logged.
@@ -238,43 +129,41 @@ impl Hunk {
         new_start: u64,
         signed: impl Iterator<Item = Cow<'l, str>>,
     ) -> Self {
-        let mut hunk = Self { old_start, new_start, ..Self::default() };
-        for line in signed {
-            match DiffChange::of_signed_line(&line) {
-                Some(change) => hunk.push_line(change, &line[1..]),
-                // `\ No newline at end of file` is no line.
-                None if line.starts_with('\\') => {}
-                None => hunk.push_line(DiffChange::Kept, &line),
-            }
-        }
-        hunk.finish()
+        // `\ No newline at end of file` is no line.
+        let lines = signed.filter(|line| !line.starts_with('\\'));
+        let lines = lines.map(|line| match DiffChange::of_signed_line(&line) {
+            Some(change) => (change, Cow::Owned(line[1..].to_owned())),
+            None => (DiffChange::Kept, line),
+        });
+        Self::of_lines((old_start, new_start), lines)
     }
 }
 
-/// Sets the bits of a range of a text of this length.
-fn set_bits(bits: &mut Vec<u8>, range: Range<usize>, length: usize) {
-    let n_bytes = length.div_ceil(8);
-    if bits.len() < n_bytes {
-        bits.resize(n_bytes, 0);
-    }
-    range.for_each(|at| bits[at / 8] |= 1 << (at % 8));
+/// Returns the lines of a group of operations, with their newlines.
+fn group_lines<'t>(
+    diff: &'t TextDiff<'t, 't, str>,
+    group: &'t [DiffOp],
+) -> impl Iterator<Item = (DiffChange, &'t str)> {
+    group.iter().flat_map(|op| diff.iter_changes(op)).map(|change| match change.tag() {
+        ChangeTag::Equal => (DiffChange::Kept, change.value()),
+        ChangeTag::Delete => (DiffChange::Removed, change.value()),
+        ChangeTag::Insert => (DiffChange::Added, change.value()),
+    })
 }
 
 /// Returns the changes between two texts as a unified diff, with the names of both files above it; nothing if
 /// no line changed.
 pub fn unified(old: &str, new: &str, (from, to): (&str, &str)) -> String {
-    let mut out = format!("--- {from}\n+++ {to}\n");
-    let header = out.len();
-    LineDiff::new(old, new).write_unified(&mut out);
-    if out.len() == header { String::new() } else { out }
+    TextDiff::from_lines(old, new).unified_diff().header(from, to).to_string()
 }
 
 /// Returns the hunks between two texts in the form in which tools log them.
 pub(crate) fn line_hunks(old: &str, new: &str) -> Vec<LineHunk> {
-    let hunk = |group: DiffGroup<'_, '_>| {
+    let diff = TextDiff::from_lines(old, new);
+    let hunk = |group: Vec<DiffOp>| {
         let (mut has_old, mut has_new) = (0, 0);
         let mut lines = TextList::default();
-        for (change, line) in group.lines() {
+        for (change, line) in group_lines(&diff, &group) {
             has_old |= u64::from(change != DiffChange::Added);
             has_new |= u64::from(change != DiffChange::Removed);
             match line.strip_suffix('\n') {
@@ -286,35 +175,35 @@ pub(crate) fn line_hunks(old: &str, new: &str) -> Vec<LineHunk> {
             }
         }
         // A side without lines begins with the line before it.
-        let (old_start, new_start) = (group.old_line as u64 + has_old, group.new_line as u64 + has_new);
-        LineHunk { old_start, new_start, lines }
+        let (old_line, new_line) = first_lines(&group);
+        LineHunk { old_start: old_line + has_old, new_start: new_line + has_new, lines }
     };
-    LineDiff::new(old, new).groups().map(hunk).collect()
+    diff.grouped_ops(CONTEXT).into_iter().map(hunk).collect()
+}
+
+/// Returns the numbers of lines before a group in both texts.
+fn first_lines(group: &[DiffOp]) -> (u64, u64) {
+    group.first().map_or((0, 0), |op| (op.old_range().start as u64, op.new_range().start as u64))
 }
 
 /// Returns how many lines were added and how many were removed between two texts.
 pub fn line_counts(old: &str, new: &str) -> (usize, usize) {
-    LineDiff::new(old, new).sections().fold((0, 0), |(added, removed), section| {
-        (added + count_lines(section.added), removed + count_lines(section.removed))
-    })
+    let diff = TextDiff::from_lines(old, new);
+    let changes = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
+    changes
+        .fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len()))
 }
-
-/// The maximum number of hunks of a call or of a comparison. A hunk of one short line takes far more memory
-/// than its text. The lines of further hunks are joined to one, whose position is unknown.
-pub(crate) const MAX_HUNKS: usize = 10_000;
 
 /// Returns the hunks between two texts, with three lines around each.
 pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
-    let diff = LineDiff::new(old, new);
-    let mut groups = diff.groups();
-    let hunk = |group: DiffGroup<'_, '_>| {
-        Hunk::of_lines((group.old_line as u64 + 1, group.new_line as u64 + 1), group.lines())
+    let diff = TextDiff::from_lines(old, new);
+    let hunk = |group: Vec<DiffOp>| {
+        let lines = group_lines(&diff, &group);
+        let lines = lines.map(|(change, line)| (change, line.trim_end_matches(['\n', '\r']).into()));
+        let (old_line, new_line) = first_lines(&group);
+        Hunk::of_lines((old_line + 1, new_line + 1), lines)
     };
-    let mut found: Vec<Hunk> = groups.by_ref().take(MAX_HUNKS).map(hunk).collect();
-    if groups.clone().next().is_some() {
-        found.push(Hunk::of_lines((0, 0), groups.flat_map(|group| group.lines())));
-    }
-    found
+    diff.grouped_ops(CONTEXT).into_iter().map(hunk).collect()
 }
 
 /// Lines longer than this are not worth comparing word by word.
@@ -324,20 +213,12 @@ const MAX_COMPARED_LENGTH: usize = 2000;
 /// paired have little to do with each other.
 const MAX_COMPARED_LINES: usize = 1000;
 
-/// The maximum number of pairs of words of two lines that are compared, per byte of the lines. Words at their
-/// start and end that are equal do not count. Ordinary text has about a hundred.
-const MAX_WORD_PAIRS_PER_BYTE: usize = 200;
-
-/// Calls `mark` with the ranges of the words that differ between two lines, and whether they are in the new
-/// line; not at all if the lines have little in common, or too many words to compare.
-fn changed_words(old: &str, new: &str, mut mark: impl FnMut(bool, Range<usize>)) {
-    if old.len().max(new.len()) > MAX_COMPARED_LENGTH {
+/// Marks the words that differ between two lines, unless the lines have little in common.
+fn mark_words(old: &mut DiffLine, new: &mut DiffLine) {
+    if old.text.len().max(new.text.len()) > MAX_COMPARED_LENGTH {
         return;
     }
-    let (old_words, new_words) = (old.tokenize_words(), new.tokenize_words());
-    if word_pairs(&old_words, &new_words) > MAX_WORD_PAIRS_PER_BYTE * (old.len() + new.len()) {
-        return;
-    }
+    let (old_words, new_words) = (old.text.tokenize_words(), new.text.tokenize_words());
     let diff = TextDiff::from_slices(&old_words, &new_words);
     if diff.ratio() < 0.4 {
         return;
@@ -348,19 +229,11 @@ fn changed_words(old: &str, new: &str, mut mark: impl FnMut(bool, Range<usize>))
         let (old_end, new_end) =
             (old_at + length(&old_words[op.old_range()]), new_at + length(&new_words[op.new_range()]));
         if op.tag() != DiffTag::Equal {
-            mark(false, old_at..old_end);
-            mark(true, new_at..new_end);
+            old.changed.extend((old_at < old_end).then_some(old_at..old_end));
+            new.changed.extend((new_at < new_end).then_some(new_at..new_end));
         }
         (old_at, new_at) = (old_end, new_end);
     }
-}
-
-/// Returns the number of pairs of words between the first and the last ones that differ.
-fn word_pairs(old: &[&str], new: &[&str]) -> usize {
-    let n_first = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-    let (old, new) = (&old[n_first..], &new[n_first..]);
-    let n_last = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-    (old.len() - n_last) * (new.len() - n_last)
 }
 
 #[cfg(test)]

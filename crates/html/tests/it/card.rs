@@ -13,28 +13,6 @@ fn call(tool: &str, input: &str, result: &str) -> String {
 }
 
 #[test]
-fn the_lines_of_a_very_long_diff_share_elements() {
-    let text = "ab\\n".repeat(30_000);
-    let page = call("Write", &format!(r#"{{"file_path":"/x","content":"{text}<end>"}}"#), r#""ok""#);
-    assert!(page.contains("<span class=\"new\" data-n=\"20000\">+ab\n</span>"), "numbered lines");
-    assert!(page.contains("<span class=\"new\">+ab\n+ab\n"), "lines that share an element");
-    assert!(page.contains("+ab\n+&lt;end&gt;\n</span>"), "the last line");
-    assert_eq!(page.matches("+ab").count(), 30_000);
-}
-
-#[test]
-fn very_many_changes_of_a_diff_share_one_element() {
-    let lines = r#""-a","+b","#.repeat(40_000);
-    let patch =
-        format!(r#"[{{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,"lines":[{lines}" end"]}}]"#);
-    let input = r#"{"file_path":"/x","old_string":"x","new_string":"y"}"#;
-    let page = call("Edit", input, &format!(r#""ok" {{"filePath":"/x","structuredPatch":{patch}}}"#));
-    assert_eq!(page.matches("<span class=\"old\"").count(), 20_000);
-    assert!(page.contains("<span>-a\n+b\n-a\n"), "changes that share an element");
-    assert!(page.contains("+b\n end\n</span></pre>"), "the last line");
-}
-
-#[test]
 fn a_command_with_colours() {
     assert_snapshot!(call("Bash", r#"{"command":"cargo test <x>","description":"Run it"}"#, r#""ok" {"stdout":"\u001b[32mok\u001b[0m & done\n","stderr":"warned","interrupted":false}"#), @r##"
     <div class="i call k-tool" id="m2" data-t="0">

@@ -157,7 +157,7 @@ fn patch(hunks: &[Hunk]) -> String {
     let mut out = String::new();
     for hunk in hunks {
         let _ = writeln!(out, "@@ -{} +{} @@", hunk.old_start, hunk.new_start);
-        for line in hunk.lines() {
+        for line in &hunk.lines {
             let sign = match line.change {
                 Kept => ' ',
                 Added => '+',

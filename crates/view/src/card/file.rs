@@ -8,7 +8,7 @@ use threadline_entry::lens::{
 };
 
 use super::{CallSummary, CardInput, ToolCard};
-use crate::diff::{Hunk, MAX_HUNKS, hunks};
+use crate::diff::{Hunk, hunks};
 use crate::humanize::{line_change, plural};
 
 impl<'a> CardInput<'a> {
@@ -72,7 +72,7 @@ impl<'a> CardInput<'a> {
             Some(patch) => patch_hunks(patch),
             // Without a result only the proposed edit is known, not its position.
             None => match self.input.and_then(|input| input.get("edits")) {
-                Some(edits) => bounded_hunks(edits.items().flat_map(proposed_hunks)),
+                Some(edits) => edits.items().flat_map(proposed_hunks).collect(),
                 None => self.input.into_iter().flat_map(proposed_hunks).collect(),
             },
         };
@@ -160,23 +160,7 @@ fn strip_line_numbers(text: &str) -> (String, Option<u64>) {
 }
 
 fn patch_hunks(patch: List<'_, PatchHunk<'_>>) -> Vec<Hunk> {
-    bounded_hunks(patch.iter().map(Hunk::from_patch))
-}
-
-/// Collects hunks. The lines of very many are joined to one, whose position is unknown.
-fn bounded_hunks(hunks: impl Iterator<Item = Hunk>) -> Vec<Hunk> {
-    let mut all: Vec<Hunk> = Vec::new();
-    for mut hunk in hunks {
-        match all.len() {
-            ..MAX_HUNKS => all.push(hunk),
-            MAX_HUNKS => {
-                (hunk.old_start, hunk.new_start) = (0, 0);
-                all.push(hunk);
-            }
-            _ => all[MAX_HUNKS].append(&hunk),
-        }
-    }
-    all
+    patch.iter().map(Hunk::from_patch).collect()
 }
 
 /// Returns the hunks of a proposed edit, with unknown positions.
