@@ -46,11 +46,6 @@ impl Markup {
         self.0.clear();
     }
 
-    /// Removes everything after an offset, which is the length that this markup had.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.0.truncate(len);
-    }
-
     /// Adds a number.
     pub fn num(&mut self, number: u64) -> &mut Self {
         let _ = write!(self.0.stored, "{number}");
@@ -174,11 +169,6 @@ impl MarkupBuffer {
     pub(crate) fn clear(&mut self) {
         self.stored.clear();
         self.unescaped.clear();
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.stored.truncate(len);
-        self.unescaped.retain(|range| range.end <= len);
     }
 
     /// Adds text without escaping.

@@ -1,32 +1,15 @@
 //! Markdown as markup: raw HTML is escaped, links are limited to safe schemes, images are not loaded.
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
-use threadline_view::markdown_limit;
 
 use crate::markup::Markup;
 
-/// Quotes nested deeper than this are joined to the quote around them: browsers limit the depth, too.
-const MOST_QUOTES: usize = 40;
-
-/// Adds untrusted Markdown, as its source if it would become too long.
+/// Adds untrusted Markdown.
 pub(crate) fn markdown(out: &mut Markup, text: &str) {
-    let start = out.len();
-    if format_within(out, text, markdown_limit(text)).is_none() {
-        out.truncate(start);
-        out.lit("<div class=\"code\"><pre tabindex=\"0\"><code>").text(text).lit("</code></pre></div>");
-    }
-}
-
-/// Adds formatted Markdown of at most this length; `None` if it would become longer or has no limit.
-fn format_within(out: &mut Markup, text: &str, limit: Option<usize>) -> Option<()> {
-    let end = out.len() + limit?;
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer =
-        MarkdownRenderer { out, columns: Vec::new(), column: 0, in_head: false, links: Vec::new(), depth: 0 };
-    Parser::new_ext(text, options).try_for_each(|event| {
-        writer.event(event);
-        (writer.out.len() <= end).then_some(())
-    })
+        MarkdownRenderer { out, columns: Vec::new(), column: 0, in_head: false, links: Vec::new() };
+    Parser::new_ext(text, options).for_each(|event| writer.event(event));
 }
 
 /// Returns the URL if it is safe to link to: only `http`, `https` and `mailto`, without control characters or
@@ -58,8 +41,6 @@ struct MarkdownRenderer<'m> {
     /// One item per open link or image: `None` if an element must be closed, else the URL to show after the
     /// text.
     links: Vec<Option<String>>,
-    /// How many quotes are open.
-    depth: usize,
 }
 
 impl MarkdownRenderer<'_> {
@@ -106,10 +87,7 @@ impl MarkdownRenderer<'_> {
                 3 => "<h5>",
                 _ => "<h6>",
             }),
-            Tag::BlockQuote(_) => {
-                self.depth += 1;
-                if self.depth <= MOST_QUOTES { out.lit("<blockquote>") } else { out }
-            }
+            Tag::BlockQuote(_) => out.lit("<blockquote>"),
             Tag::CodeBlock(kind) => {
                 out.lit("<div class=\"code\"");
                 if let CodeBlockKind::Fenced(info) = kind {
@@ -178,10 +156,7 @@ impl MarkdownRenderer<'_> {
                 3 => "</h5>",
                 _ => "</h6>",
             }),
-            TagEnd::BlockQuote(_) => {
-                self.depth -= 1;
-                if self.depth < MOST_QUOTES { out.lit("</blockquote>") } else { out }
-            }
+            TagEnd::BlockQuote(_) => out.lit("</blockquote>"),
             TagEnd::CodeBlock => out.lit("</code></pre></div>"),
             TagEnd::List(true) => out.lit("</ol>"),
             TagEnd::List(false) => out.lit("</ul>"),
@@ -234,25 +209,6 @@ mod tests {
         <h3>One</h3><p>a <strong>b</strong> <code>c&lt;d</code></p><ol start="3"><li>x</li><li>y</li></ol><div class="code" data-lang="rust"><pre tabindex="0"><code>fn f() {}
         </code></pre></div><div class="table"><table><thead><tr><th>a</th><th class="right">b</th></tr></thead><tbody><tr><td>1</td><td class="right">2</td></tr></tbody></table></div><ul><li><span class="tick">☑</span> done</li></ul>
         "#);
-    }
-
-    #[test]
-    fn quotes_are_nested_only_so_deep() {
-        let html = rendered(&format!("{}x", ">".repeat(10_000)));
-        assert_eq!(html.matches("<blockquote>").count(), MOST_QUOTES);
-        assert_eq!(html.matches("</blockquote>").count(), MOST_QUOTES);
-        assert!(html.contains("<p>x</p>"), "{html}");
-    }
-
-    #[test]
-    fn a_text_that_would_become_too_long_is_shown_as_it_is() {
-        let wide = format!("{}\n{}\n{}", "|*a*".repeat(1000), "|-".repeat(1000), "|a\n".repeat(1000));
-        let url = format!("https://a/{}", "b".repeat(3000));
-        for text in ["*a* <b>\n".repeat(20_000), wide, format!("[a]: {url}\n\n{}*a*", "[a] ".repeat(300))] {
-            let html = rendered(&text);
-            assert!(html.len() < 2 * text.len() && html.contains("*a*"), "{} {}", html.len(), text.len());
-        }
-        assert!(rendered(&format!("[a]: {url}\n\n[a] [a] *b*")).contains("<em>b</em>"));
     }
 
     #[test]

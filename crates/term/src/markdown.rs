@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anstyle::Style;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
-use threadline_view::markdown_limit;
 use unicode_width::UnicodeWidthStr;
 
 use crate::highlight::highlight;
@@ -16,36 +15,27 @@ use crate::{text, visible};
 /// Quotes and lists nested deeper than this get no further margin, since there is no space for one.
 const MOST_MARGINS: usize = 40;
 
-/// Renders Markdown as lines that fit the page after an indent. Raw HTML is shown as text. `None` if the text
-/// is to be shown as its source, since it would become too long.
-pub(crate) fn render(text: &str, page: TermPage, indent: usize) -> Option<Vec<TermText>> {
+/// Renders Markdown as lines that fit the page after an indent. Raw HTML is shown as text.
+pub(crate) fn render(text: &str, page: TermPage, indent: usize) -> Vec<TermText> {
     render_with(text, page, indent, true)
 }
 
 /// Renders a part of a Markdown text, which is not highlighted if its end is not known yet, since that can
 /// take long.
 pub(crate) fn render_part(text: &str, page: TermPage, is_finished: bool) -> Vec<TermText> {
-    render_with(text, page, 0, is_finished).unwrap_or_else(|| {
-        let mut lines = Vec::new();
-        page.wrap_each(&visible(text), 0, |line| lines.push(line));
-        lines
-    })
+    render_with(text, page, 0, is_finished)
 }
 
-fn render_with(text: &str, page: TermPage, indent: usize, highlights: bool) -> Option<Vec<TermText>> {
-    let limit = markdown_limit(text)?;
+fn render_with(text: &str, page: TermPage, indent: usize, highlights: bool) -> Vec<TermText> {
     let text = visible(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut setter = MarkdownFormatter::new(page, page.prose_width(indent), limit);
+    let mut setter = MarkdownFormatter::new(page, page.prose_width(indent));
     setter.highlights = highlights;
     for event in Parser::new_ext(&text, options) {
         setter.event(event);
-        if setter.length > limit {
-            return None;
-        }
     }
     setter.flush();
-    (setter.length <= limit).then_some(setter.lines)
+    setter.lines
 }
 
 struct MarkdownFormatter {
@@ -54,10 +44,6 @@ struct MarkdownFormatter {
     /// Whether code is highlighted.
     highlights: bool,
     lines: Vec<TermText>,
-    /// The length of the lines, of the URLs of links, and of the cells of tables, in bytes.
-    length: usize,
-    /// Beyond this length, the lines are incomplete.
-    limit: usize,
     /// The current paragraph.
     text: StyledText,
     styles: Vec<Style>,
@@ -81,14 +67,12 @@ struct MarkdownTable {
 }
 
 impl MarkdownFormatter {
-    fn new(page: TermPage, width: usize, limit: usize) -> Self {
+    fn new(page: TermPage, width: usize) -> Self {
         Self {
             page,
             width,
             highlights: true,
             lines: Vec::new(),
-            length: 0,
-            limit,
             text: StyledText::default(),
             styles: vec![Style::new()],
             margins: Vec::new(),
@@ -202,7 +186,6 @@ impl MarkdownFormatter {
             Tag::Strikethrough => self.enter(TextLabel::Dim),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.enter(TextLabel::Link);
-                self.length += dest_url.len();
                 self.link = Some(dest_url.into_string().into());
             }
             Tag::Table(aligns) => {
@@ -251,7 +234,6 @@ impl MarkdownFormatter {
             }
             TagEnd::TableCell => {
                 let cell = std::mem::take(&mut self.text);
-                self.length += size_of::<StyledText>();
                 if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
                     row.push(cell);
                 }
@@ -298,10 +280,7 @@ impl MarkdownFormatter {
             None => (TermText::new(), TermText::new()),
         };
         let line = (outer + last + text).trim_end();
-        self.length += line.len() + 1;
-        if self.length <= self.limit {
-            self.lines.push(line);
-        }
+        self.lines.push(line);
     }
 
     fn flush(&mut self) {
@@ -335,11 +314,12 @@ impl MarkdownFormatter {
         let room = self.room().saturating_sub(3 * columns.saturating_sub(1)).max(columns);
         narrow(&mut widths, room);
         for (i, row) in table.rows.iter().enumerate() {
-            if self.length > self.limit {
-                return;
-            }
-            let cells: Vec<Vec<TermText>> =
-                row.iter().zip(&widths).map(|(cell, width)| self.wrap_cell(cell, (*width).max(1))).collect();
+            let wrap = |(cell, width): (&StyledText, &usize)| {
+                let mut lines = Vec::new();
+                cell.wrap_each(self.page, (*width).max(1), |line| lines.push(line));
+                lines
+            };
+            let cells: Vec<Vec<TermText>> = row.iter().zip(&widths).map(wrap).collect();
             for part in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
                 let cell = |(column, lines): (usize, &Vec<TermText>)| {
                     let text = lines.get(part).cloned().unwrap_or_default();
@@ -358,21 +338,6 @@ impl MarkdownFormatter {
                 self.line(rule);
             }
         }
-    }
-
-    /// Renders a cell. A link is repeated on each line, so it may become very long.
-    fn wrap_cell(&mut self, cell: &StyledText, width: usize) -> Vec<TermText> {
-        let (mut lines, mut length) = (Vec::new(), self.length);
-        cell.wrap_each(self.page, width, |line| {
-            length += line.len();
-            if length <= self.limit {
-                lines.push(line);
-            }
-        });
-        if length > self.limit {
-            self.length = length;
-        }
-        lines
     }
 }
 
@@ -467,22 +432,6 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_would_become_too_long_is_set_as_it_is() {
-        let page = TermPage { width: Some(200), color: true, links: true, whole_lines: false };
-        let url = format!("https://a/{}", "b".repeat(1900));
-        let wide = format!("{}\n{}\n{}", "|*a*".repeat(1000), "|-".repeat(1000), "|a\n".repeat(1000));
-        let padded = format!("|{}|b|\n|-|-|\n{}\n*a*", "a".repeat(150), "|a|b\n".repeat(3000));
-        let references = format!("[a]: {url}\n\n{}*a*", "[a] ".repeat(300));
-        let long_link = format!("[{}]({url}) *a*", "a ".repeat(10_000));
-        for text in ["*a* <b>\n".repeat(20_000), wide, padded, references, long_link] {
-            assert!(render(&text, page, 0).is_none(), "{}", &text[..40]);
-            let lines = render_part(&text, page, true);
-            assert!(lines.iter().map(TermText::len).sum::<usize>() < 2 * text.len());
-            assert!(lines.iter().any(|line| line.plain().contains("*a*")));
-        }
-    }
-
-    #[test]
     fn columns_are_narrowed_as_one_column_at_a_time() {
         let one_by_one = |widths: &mut [usize], room: usize| {
             while widths.iter().sum::<usize>() > room {
@@ -521,7 +470,7 @@ mod tests {
             indent in 0_usize..30,
         ) {
             let page = TermPage { width: Some(width), color: true, links: true, whole_lines: false };
-            for line in render(&parts.concat(), page, indent).unwrap_or_default() {
+            for line in render(&parts.concat(), page, indent) {
                 prop_assert!(!line.plain().contains(|ch: char| ch.is_control() && ch != '\t'), "{line:?}");
                 let ours = line.as_str().replace("\u{1b}]8;;", "").replace("\u{1b}\\", "");
                 prop_assert!(ours.split('\u{1b}').skip(1).all(|part| part.starts_with('[')), "{line:?}");

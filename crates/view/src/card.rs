@@ -103,9 +103,6 @@ pub enum ToolCard {
     Fields(Vec<(String, String)>),
 }
 
-/// The maximum number of fields of an unknown input on a card. The raw input has all of them.
-const MAX_FIELDS: usize = 1000;
-
 /// A command and its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandCard {
@@ -300,7 +297,7 @@ impl<'a> CardInput<'a> {
             "WebFetch" => self.page(),
             "WebSearch" => self.links(),
             "ExitPlanMode" | "EnterPlanMode" | "exit_plan_mode" => self.plan(),
-            "AskUserQuestion" if self.has_few_questions() => self.questions(),
+            "AskUserQuestion" => self.questions(),
             "SendMessage" => self.message(),
             "ToolSearch" => self.tool_search(),
             "LSP" => self.symbols(),
@@ -318,14 +315,10 @@ impl<'a> CardInput<'a> {
     }
 
     fn fields(&self) -> CallSummary {
-        let mut members = self.input.into_iter().flat_map(Json::members);
+        let members = self.input.into_iter().flat_map(Json::members);
         let value = |value: Json<'_>| value.as_str().map_or_else(|| value.raw().to_owned(), Cow::into_owned);
         let field = |(key, found): (JsonKey<'_>, Json<'_>)| (key.name().into_owned(), value(found));
-        let mut fields: Vec<_> = members.by_ref().take(MAX_FIELDS).map(field).collect();
-        let more = members.count() as u64;
-        if more > 0 {
-            fields.push(("…".to_owned(), plural(more, "more field")));
-        }
+        let fields: Vec<_> = members.map(field).collect();
         let gist = if self.failed { String::new() } else { self.generic_gist() };
         CallSummary { card: ToolCard::Fields(fields), subject: self.generic_subject(), gist }
     }

@@ -139,8 +139,6 @@ const TOKENS_PER_BYTE: f64 = 0.28;
 /// The number of parts of a window. The results of further tools are one part, because every call has all
 /// parts.
 const MAX_PARTS: usize = 40;
-/// The length in bytes to which the names of tools are cut.
-const MAX_TOOL_NAME: usize = 100;
 /// The name for these tools.
 const OTHER_TOOLS: &str = "other tools";
 /// The number of added items that are listed per call.

@@ -16,16 +16,6 @@ use crate::transcript_builder::active_span;
 /// Counts by name.
 pub type NameCounts = BTreeMap<String, u64>;
 
-/// The maximum number of names that are counted separately. Logs of Claude Code have a few hundred.
-const MAX_NAMES: usize = 10_000;
-
-/// The name under which all names beyond [`MAX_NAMES`] are counted.
-const MORE_NAMES: &str = "(more)";
-
-/// The length in bytes to which the versions of unknown names are cut: each name is compared with all
-/// versions that wrote it.
-const MAX_VERSION: usize = 100;
-
 /// The figures of a session: the same as in lists and on its page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
@@ -141,7 +131,6 @@ impl Inventory {
     fn add_line(&mut self, entry: &Entry, version: &mut Arc<str>) {
         if let Some(own) = entry.version() {
             add(&mut self.versions, &own);
-            let own = &own[..own.floor_char_boundary(MAX_VERSION)];
             if **version != *own {
                 *version = own.into();
             }
@@ -278,9 +267,8 @@ fn add(counts: &mut NameCounts, name: &str) {
     *count_of(counts, name) += 1;
 }
 
-/// Returns the count of a name; of [`MORE_NAMES`] if there are too many names already.
+/// Returns the count of a name.
 fn count_of<'c, C: Default>(counts: &'c mut BTreeMap<String, C>, name: &str) -> &'c mut C {
-    let name = if counts.len() < MAX_NAMES || counts.contains_key(name) { name } else { MORE_NAMES };
     // Not `entry`, which would copy the name of each line.
     if !counts.contains_key(name) {
         counts.insert(name.to_owned(), C::default());
@@ -293,28 +281,5 @@ fn count_unknown(unknown: &mut BTreeMap<String, DriftCount>, name: &str, version
     drift.count += 1;
     if !version.is_empty() && !drift.versions.contains(version) {
         drift.versions.insert(Arc::clone(version));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn very_many_unknown_keys_are_counted_together() {
-        let keys: String = (0..MAX_NAMES + 7).map(|idx| format!(",\"k{idx}\":1")).collect();
-        let line = format!("{{\"type\":\"user\",\"version\":\"2.1.1\"{keys}}}\n");
-        let inventory = Inventory::of(&Session::from_bytes(line.repeat(2).as_bytes()), 0);
-        assert_eq!(inventory.unknown_keys.len(), MAX_NAMES + 1);
-        assert_eq!(inventory.unknown_keys[MORE_NAMES].count, 14);
-        let sum =
-            |inventory: &Inventory| inventory.unknown_keys.values().map(|drift| drift.count).sum::<u64>();
-        assert_eq!(sum(&inventory), 2 * (MAX_NAMES as u64 + 7));
-        // The names share the version of their line.
-        let versions = inventory.unknown_keys.values().map(|drift| drift.versions.first().unwrap());
-        assert!(versions.is_sorted_by(|one, other| Arc::ptr_eq(one, other)));
-        let other = Inventory::of(&Session::from_bytes(b"{\"type\":\"user\",\"other\":1}\n"), 0);
-        let merged = inventory.merge(other);
-        assert_eq!((merged.unknown_keys.len(), merged.unknown_keys[MORE_NAMES].count), (MAX_NAMES + 1, 15));
     }
 }

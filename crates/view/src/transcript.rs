@@ -362,9 +362,6 @@ const DENIAL_PREFIX: &str = "the user said:\n";
 /// first.
 pub(crate) const CLARIFY_MESSAGE: &str = "The user wants to clarify these questions.";
 
-/// The maximum number of sub-agents of a call whose last texts its answer is searched for.
-const MAX_SEARCHED_AGENTS: usize = 16;
-
 impl CallView {
     /// Returns whether the call counts as an error: it failed. A call that was denied or interrupted, or has
     /// no result, does not count.
@@ -400,8 +397,7 @@ impl CallView {
             texts.next()
         }
         // A sub-agent in the background answers later, in a separate prompt.
-        let mut agents = self.agents.iter().take(MAX_SEARCHED_AGENTS);
-        agents.any(|agent| *background || last(agent).is_some_and(|last| answer.contains(last)))
+        self.agents.iter().any(|agent| *background || last(agent).is_some_and(|last| answer.contains(last)))
     }
 
     /// Returns the result text, formatted for reading.

@@ -11,29 +11,6 @@ use super::{CallSummary, CardInput, ToolCard};
 use crate::humanize::{joined, plural};
 use crate::transcript_writer::relative_to;
 
-/// The maximum number of files, links or tools that a card lists. Claude Code returns at most a few hundred.
-const MAX_LISTED: usize = 10_000;
-
-/// Returns the items that a card lists, and the number of all items. `more` makes an item of the number of
-/// those that are left out.
-fn first_items<T>(mut items: impl Iterator<Item = T>, more: impl Fn(String) -> T) -> (Vec<T>, u64) {
-    let mut listed: Vec<T> = items.by_ref().take(MAX_LISTED).collect();
-    let n_more = items.count();
-    let n_all = (listed.len() + n_more) as u64;
-    if n_more > 0 {
-        listed.push(more(format!("… {n_more} more")));
-    }
-    (listed, n_all)
-}
-
-fn first_names(names: impl Iterator<Item = String>) -> (Vec<String>, u64) {
-    first_items(names, |more| more)
-}
-
-fn first_links(links: impl Iterator<Item = (String, String)>) -> (Vec<(String, String)>, u64) {
-    first_items(links, |more| (more, String::new()))
-}
-
 /// Returns the links in a line of the result of a web search.
 fn links_in(line: &str) -> Option<Json<'_>> {
     line.strip_prefix("Links: ").and_then(Json::parse)
@@ -49,18 +26,17 @@ impl CardInput<'_> {
         let listed =
             grep.and_then(|result| result.filenames()).or_else(|| glob.and_then(|result| result.filenames()));
         let short = |path: Cow<'_, str>| relative_to(&path, self.cwd).unwrap_or_else(|| path.into_owned());
-        let (mut files, mut n_listed) =
-            first_names(listed.into_iter().flat_map(|files| files.iter()).map(short));
+        let mut files: Vec<String> = listed.into_iter().flat_map(|files| files.iter()).map(short).collect();
         let lines = match grep {
             Some(grep) => grep.content().unwrap_or_default().into_owned(),
             None if glob.is_some() => String::new(),
             None => {
                 let (listed, lines) = self.found_in_text();
-                (files, n_listed) = first_names(listed.map(|path| short(path.into())));
+                files = listed.map(|path| short(path.into())).collect();
                 lines.to_owned()
             }
         };
-        let n_files = grep.and_then(|grep| grep.num_files()).unwrap_or(n_listed);
+        let n_files = grep.and_then(|grep| grep.num_files()).unwrap_or(files.len() as u64);
         let n_lines = grep.and_then(|grep| grep.num_lines()).unwrap_or_else(|| lines.lines().count() as u64);
         let matched = grep.and_then(|grep| grep.num_matches()).map(|count| match count {
             1 => "1 match".to_owned(),
@@ -122,10 +98,10 @@ impl CardInput<'_> {
 
     pub(super) fn tool_search(&self) -> CallSummary {
         let found = self.of::<ToolSearchResult<'_>>().and_then(|result| result.matches());
-        let (found, n_found) =
-            first_names(found.into_iter().flat_map(|found| found.iter()).map(Cow::into_owned));
+        let found: Vec<String> =
+            found.into_iter().flat_map(|found| found.iter()).map(Cow::into_owned).collect();
         let pattern = self.string("query");
-        let gist = plural(n_found, "tool");
+        let gist = plural(found.len() as u64, "tool");
         let card = ToolCard::Matches {
             pattern: pattern.clone(),
             place: String::new(),
@@ -164,7 +140,6 @@ impl CardInput<'_> {
         let link = |link: Json<'_>| {
             let text = |key: &str| link.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
             let (title, url) = (text("title"), text("url"));
-            // Very many empty ones would take far more memory than in the log.
             (!title.is_empty() || !url.is_empty()).then_some((title, url))
         };
         let results = || results.into_iter().flat_map(|results| results.items());
@@ -172,16 +147,15 @@ impl CardInput<'_> {
         let mut text = joined(texts.filter(|text| !text.is_empty()), "\n\n");
         let found =
             results().filter_map(|result| result.get("content")).flat_map(Json::items).filter_map(link);
-        let (mut links, mut n_links) = first_links(found);
+        let mut links: Vec<(String, String)> = found.collect();
         if links.is_empty() && text.is_empty() && !self.failed {
             // The result text contains the same data in lines, some of which list the links.
             let lines =
                 || self.text.lines().filter(|line| !line.starts_with("Web search results for query: "));
             text = joined(lines().filter(|line| links_in(line).is_none()), "\n").trim().to_owned();
-            (links, n_links) =
-                first_links(lines().filter_map(links_in).flat_map(Json::items).filter_map(link));
+            links = lines().filter_map(links_in).flat_map(Json::items).filter_map(link).collect();
         }
-        let gist = if self.failed { String::new() } else { plural(n_links, "result") };
+        let gist = if self.failed { String::new() } else { plural(links.len() as u64, "result") };
         CallSummary { subject: query.clone(), card: ToolCard::Links { query, links, text }, gist }
     }
 }

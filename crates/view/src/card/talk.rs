@@ -12,10 +12,6 @@ use super::{CallSummary, CardInput, Choice, Question, ToolCard, first_line};
 use crate::humanize::{plural, short_count};
 use crate::transcript::CLARIFY_MESSAGE;
 
-/// The number of questions of a call, and of their options, that are shown as such. Claude Code asks far
-/// fewer. More would take far more memory than in the log, so the call is shown as its input.
-const MAX_QUESTIONS: usize = 64;
-const MAX_OPTIONS: usize = 1_024;
 /// The length in bytes after which the answers of the next questions are left out of the gist.
 const LONG_GIST: usize = 1_000;
 
@@ -92,15 +88,6 @@ impl CardInput<'_> {
         CallSummary { card: ToolCard::Plan(plan), subject, gist }
     }
 
-    /// Returns whether the questions of the call are shown as such.
-    pub(super) fn has_few_questions(&self) -> bool {
-        let questions =
-            || self.input.and_then(|input| input.get("questions")).into_iter().flat_map(Json::items);
-        let options = || questions().flat_map(|question| question.get("options")).flat_map(Json::items);
-        questions().take(MAX_QUESTIONS + 1).count() <= MAX_QUESTIONS
-            && options().take(MAX_OPTIONS + 1).count() <= MAX_OPTIONS
-    }
-
     pub(super) fn questions(&self) -> CallSummary {
         let result = self.of::<AskUserQuestionResult<'_>>();
         let answers = result.and_then(|result| result.answers());
@@ -110,7 +97,6 @@ impl CardInput<'_> {
         let mut texts = texts.filter_map(|question| question.get("question")?.as_str()).collect();
         let answers = members_with_keys(answers, &texts);
         let notes = members_with_keys(notes, &texts);
-        let mut text_left = self.text.len();
         let questions: Vec<Question> = asked
             .into_iter()
             .flat_map(Json::items)
@@ -128,12 +114,8 @@ impl CardInput<'_> {
                     Some(answer) => answer.into_owned(),
                     None => answer.raw().to_owned(),
                 });
-                let answer = answer.or_else(|| {
-                    let answer = self.answer_in_text(&text).filter(|_| is_first)?;
-                    // Answers do not overlap in the text, except in a hostile one.
-                    text_left = text_left.checked_sub(answer.len())?;
-                    Some(answer.to_owned())
-                });
+                let in_text = || self.answer_in_text(&text).filter(|_| is_first).map(str::to_owned);
+                let answer = answer.or_else(in_text);
                 let notes = notes.get(&*text).filter(|_| is_first);
                 let notes = notes.and_then(|notes| notes.get("notes")?.as_str());
                 // An answer in the person's own words is logged twice.

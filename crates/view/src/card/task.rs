@@ -9,17 +9,6 @@ use threadline_entry::lens::{FromJson, List, TaskItem, TaskResult, TaskUpdateRes
 use super::{CallSummary, CardInput, Todo, ToolCard};
 use crate::humanize::joined;
 
-/// The number of items of a list that are shown. What is kept of each is longer than in the log.
-const MAX_TODOS: usize = 1_000;
-
-/// Returns an item that stands for those that are not shown.
-fn more_todos(n_more: usize) -> Option<Todo> {
-    (n_more > 0).then(|| Todo { text: format!("… {n_more} more"), ..Todo::default() })
-}
-
-/// The maximum number of changed fields of a task that are named; a task has fewer.
-const MAX_FIELDS: usize = 32;
-
 impl CardInput<'_> {
     pub(super) fn todos(&self) -> CallSummary {
         let text = |todo: threadline_entry::lens::Todo<'_>| todo.content().unwrap_or_default().into_owned();
@@ -30,16 +19,15 @@ impl CardInput<'_> {
             .into_iter()
             .flat_map(|todos| todos.iter())
             .map(|todo| (text(todo), status(todo)))
-            .take(MAX_TODOS)
             .collect();
         // The first one counts if two have the same text.
         let old_status: HashMap<&str, &str> =
             old.iter().rev().map(|(text, status)| (&**text, &**status)).collect();
         let asked = || self.input.and_then(|input| List::from_json(input.get("todos")?));
         let new = result.and_then(|result| result.new_todos()).or_else(asked);
-        let mut new = new.into_iter().flat_map(|todos| todos.iter());
-        let mut todos: Vec<Todo> = new
-            .by_ref()
+        let todos: Vec<Todo> = new
+            .into_iter()
+            .flat_map(|todos| todos.iter())
             .map(|todo| {
                 let (text, status) = (text(todo), status(todo));
                 let before = old_status.get(&*text).copied();
@@ -47,15 +35,10 @@ impl CardInput<'_> {
                 let before = before.filter(|before| *before != status).map(str::to_owned);
                 Todo { text, status, before, is_new, detail: String::new() }
             })
-            .take(MAX_TODOS)
             .collect();
-        let (mut n_more, mut n_done) = (0, todos.iter().filter(|todo| todo.status == "completed").count());
-        for todo in new {
-            n_more += 1;
-            n_done += usize::from(status(todo) == "completed");
-        }
+        let n_done = todos.iter().filter(|todo| todo.status == "completed").count();
         let subject = todos.iter().find(|todo| todo.status == "in_progress").map(|todo| todo.text.clone());
-        let gist = format!("{n_done} of {} done", todos.len() + n_more);
+        let gist = format!("{n_done} of {} done", todos.len());
         let kept: HashSet<&str> = todos.iter().map(|todo| &*todo.text).collect();
         let gone = old.iter().filter(|(text, _)| !kept.contains(&**text));
         let gone: Vec<Todo> = gone
@@ -67,7 +50,6 @@ impl CardInput<'_> {
                 detail: String::new(),
             })
             .collect();
-        todos.extend(more_todos(n_more));
         CallSummary {
             gist,
             card: ToolCard::Todos(todos.into_iter().chain(gone).collect()),
@@ -93,9 +75,7 @@ impl CardInput<'_> {
         // A description in the input is that of a single task.
         let one = one.into_iter().map(|task| todo(task, self.string("description")));
         let many = many.map(|task| todo(task, String::new()));
-        let mut tasks = one.chain(many);
-        let mut todos: Vec<Todo> = tasks.by_ref().take(MAX_TODOS).collect();
-        todos.extend(more_todos(tasks.count()));
+        let mut todos: Vec<Todo> = one.chain(many).collect();
         if self.name == "TaskUpdate" {
             return self.task_update();
         }
@@ -155,21 +135,17 @@ impl CardInput<'_> {
             None => None,
         };
         let fields = result.and_then(|result| result.updated_fields());
-        let mut known = Vec::new();
-        for field in fields.into_iter().flat_map(|fields| fields.iter()).filter(|field| field != "status") {
-            // A value may be very long, so it is shown once.
-            if known.len() < MAX_FIELDS && !known.contains(&field) {
-                known.push(field);
-            }
-        }
-        let changes = known.iter().map(|field| {
-            let value = match &**field {
+        let mut known = HashSet::new();
+        let fields = fields.into_iter().flat_map(|fields| fields.iter());
+        let fields = fields.filter(|field| field != "status" && known.insert(field.clone()));
+        let changes = fields.map(|field| {
+            let value = match &*field {
                 "owner" => Some(self.string("owner")),
                 "blockedBy" => Some(self.tasks_in("addBlockedBy")),
                 "blocks" => Some(self.tasks_in("addBlocks")),
                 _ => None,
             };
-            let word = match &**field {
+            let word = match &*field {
                 "blockedBy" => "blocked by",
                 "activeForm" => "wording",
                 other => other,

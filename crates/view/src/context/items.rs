@@ -3,9 +3,9 @@
 use foldhash::HashSet;
 use threadline_entry::lens::{Block, Lens};
 use threadline_entry::{Json, JsonKind, Kind, Millis, key, value};
-use threadline_session::{CallIndex, EntryIndex, InputKind, ReplyIndex, Session, SharedStr, ToolCall};
+use threadline_session::{CallIndex, EntryIndex, InputKind, ReplyIndex, Session, ToolCall};
 
-use super::{MAX_TOOL_NAME, WindowPart};
+use super::WindowPart;
 use crate::outline::{notification_title, text_title};
 use crate::transcript::{TurnTokens, anchor};
 use crate::transcript_writer::notices;
@@ -45,9 +45,9 @@ impl RawItem {
             RawPart::Replies => WindowPart::Replies,
             RawPart::Thinking => WindowPart::Thinking,
             RawPart::Calls(_) => WindowPart::Calls,
-            RawPart::Results(call) => {
-                WindowPart::Results(call.map_or_else(|| "?".into(), |call| tool_name(session, call)))
-            }
+            RawPart::Results(call) => WindowPart::Results(
+                call.map_or_else(|| "?".into(), |call| session.tool_calls()[call].name.clone()),
+            ),
         }
     }
 
@@ -72,7 +72,11 @@ impl RawItem {
                 result.map(|result| call_subject(session, call(result))).unwrap_or_default()
             }
             (RawPart::Calls(Some(made)), _) => {
-                format!("{} {}", tool_name(session, made).as_str(), call_subject(session, call(made)))
+                format!(
+                    "{} {}",
+                    session.tool_calls()[made].name.clone().as_str(),
+                    call_subject(session, call(made))
+                )
             }
             (RawPart::Calls(None), _) => String::new(),
             (RawPart::Thinking, _) => "thinking".to_owned(),
@@ -244,15 +248,6 @@ fn one_line(text: &str, max: usize) -> String {
         }
     }
     line
-}
-
-/// Returns the name of the tool of a call. Very many results may have the same call.
-fn tool_name(session: &Session, call: CallIndex) -> SharedStr {
-    let name = &session.tool_calls()[call].name;
-    match name.len() <= MAX_TOOL_NAME {
-        true => name.clone(),
-        false => name[..name.floor_char_boundary(MAX_TOOL_NAME)].into(),
-    }
 }
 
 /// Inputs that name the subject of a call, in order of preference.

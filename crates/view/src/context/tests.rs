@@ -139,26 +139,3 @@ fn the_results_of_very_many_tools_are_one_part() {
     assert!(last.parts.iter().any(|(part, _)| part.label() == "other tools results"));
     assert_eq!(last.parts.iter().map(|(_, tokens)| tokens).sum::<u64>(), last.window());
 }
-
-#[test]
-fn the_calls_share_the_names_of_tools() {
-    let usage = r#"usage={"input_tokens":90000,"output_tokens":5}"#;
-    let mut notation = format!(
-        "u1 user \"go\"\na0 <- u1 reply m0 tool t0 {} {{}} {usage}\nr0 <- a0 result t0 \"ok\"\n",
-        "x".repeat(4_000)
-    );
-    for n in 1..10 {
-        notation.push_str(&format!(
-            "a{n} <- r{} reply m{n} tool t{n} Bash {{}} {usage}\nr{n} <- a{n} result t{n} \"ok\"\n",
-            n - 1
-        ));
-    }
-    let ledger = ledger(&notation);
-    let names = ledger.calls[2..].iter().map(|call| match &call.parts.last().unwrap().0 {
-        WindowPart::Results(name) => name.as_str(),
-        part => panic!("{part:?}"),
-    });
-    let names: Vec<&str> = names.collect();
-    assert_eq!((names.len(), names[0].len()), (8, MAX_TOOL_NAME));
-    assert!(names.iter().all(|name| std::ptr::eq(*name, names[0])));
-}

@@ -33,7 +33,7 @@ pub(super) fn unused_results(session: &Session) -> HashSet<(EntryIndex, Option<u
                 ),
             }
         }
-        said.into_iter().for_each(|json| add_strings(json, &mut later, 0));
+        said.into_iter().for_each(|json| add_strings(json, &mut later));
     }
     unused
 }
@@ -42,23 +42,16 @@ pub(super) fn unused_results(session: &Session) -> HashSet<(EntryIndex, Option<u
 fn is_unused(block: Block<'_>, later: &HashSet<u64>) -> bool {
     let mut lines: HashSet<u64> = HashSet::default();
     if let Some(content) = block.object().get(key::CONTENT) {
-        add_strings(content, &mut lines, 0);
+        add_strings(content, &mut lines);
     }
     !lines.is_empty() && lines.is_disjoint(later)
 }
 
-/// The depth up to which the strings of an input are compared.
-const MAX_DEPTH: usize = 16;
-
-fn add_strings(json: Json<'_>, lines: &mut HashSet<u64>, depth: usize) {
+fn add_strings(json: Json<'_>, lines: &mut HashSet<u64>) {
     match json.kind() {
         JsonKind::String => add_lines(&json.as_str().unwrap_or_default(), lines),
-        JsonKind::Array if depth < MAX_DEPTH => {
-            json.items().for_each(|item| add_strings(item, lines, depth + 1))
-        }
-        JsonKind::Object if depth < MAX_DEPTH => {
-            json.members().for_each(|(_, item)| add_strings(item, lines, depth + 1));
-        }
+        JsonKind::Array => json.items().for_each(|item| add_strings(item, lines)),
+        JsonKind::Object => json.members().for_each(|(_, item)| add_strings(item, lines)),
         _ => {}
     }
 }

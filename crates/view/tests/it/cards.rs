@@ -34,7 +34,7 @@ fn shown(card: &ToolCard, result: &str) -> String {
         }
         ToolCard::Diff { hunks, created, .. } => {
             let mut out = format!("created: {created}\n");
-            for line in hunks.iter().flat_map(|hunk| hunk.lines()) {
+            for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
                 let sign = match line.change {
                     DiffChange::Kept => ' ',
                     DiffChange::Added => '+',
@@ -197,17 +197,6 @@ fn unknown_tools_get_a_generic_card() {
 }
 
 #[test]
-fn very_many_short_edits_are_joined_to_one_hunk() {
-    let edits = vec![r#"{"old_string":"a","new_string":"b"}"#; 12_000].join(",");
-    let text = card("MultiEdit", &format!(r#"{{"file_path":"/x","edits":[{edits}]}}"#), r#""ok""#);
-    assert_eq!(text.matches("-a\n+b\n").count(), 12_000);
-    let hunks = vec![r#"{"oldStart":1,"newStart":1,"lines":["+a"]}"#; 12_000].join(",");
-    let patch = format!(r#""ok" {{"filePath":"/x","structuredPatch":[{hunks}]}}"#);
-    let text = card("Edit", r#"{"file_path":"/x","old_string":"a","new_string":"b"}"#, &patch);
-    assert_eq!(text.matches("+a\n").count(), 12_000);
-}
-
-#[test]
 fn a_very_long_command_is_in_its_card() {
     let command = "é".repeat(50_000);
     let text = card("Bash", &format!(r#"{{"command":"{command}"}}"#), r#""ok""#);
@@ -321,22 +310,6 @@ fn the_first_of_equal_questions_has_the_answer() {
 }
 
 #[test]
-fn very_many_questions_are_shown_as_input() {
-    let asked = |questions: usize, options: usize| {
-        let options = vec![r#"{"label":"A"}"#; options].join(",");
-        let question = format!(r#"{{"question":"Which?","options":[{options}]}}"#);
-        let input = format!(r#"{{"questions":[{}]}}"#, vec![question; questions].join(","));
-        card("AskUserQuestion", &input, r#""User has answered your questions: \"Which?\"=\"A\".""#)
-    };
-    for (questions, options) in [(64, 16), (1, 1_024)] {
-        assert!(asked(questions, options).contains("Questions([Question"));
-    }
-    for (questions, options) in [(65, 1), (2, 513)] {
-        assert!(asked(questions, options).contains("Fields(["));
-    }
-}
-
-#[test]
 fn the_gist_of_a_long_line_is_truncated() {
     let line = summary_line("mcp__loom__weave", "{}", &format!("\"{}\"", "warp ".repeat(100_000)));
     let gist = line.split(" | ").nth(2).unwrap();
@@ -349,14 +322,4 @@ fn answers_are_found_among_very_many_others() {
     let result = format!(r#""ok" {{"answers":{{{},"Which?":"A"}}}}"#, others.join(","));
     let line = summary_line("AskUserQuestion", r#"{"questions":[{"question":"Which?"}]}"#, &result);
     assert_eq!(line, "AskUserQuestion | Which? | A | ok");
-}
-
-#[test]
-fn very_many_found_files_are_counted_but_not_all_listed() {
-    let result = format!("\"{}\"", "a\\n".repeat(10_007));
-    let card = card("Glob", r#"{"pattern":"*"}"#, &result);
-    let (line, card) = card.split_once('\n').unwrap();
-    assert_eq!(line, "Glob | * | 10,007 files | ok");
-    assert!(card.contains("\"a\", \"… 7 more\"]"));
-    assert_eq!(card.matches("\"a\"").count(), 10_000);
 }
