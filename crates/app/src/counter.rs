@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::tz::TimeZone;
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
-use threadline_entry::{BatchParser, Entry, Finding, LineBlock, LineOutline, LogLine, SkippedLine, abridge};
+use threadline_entry::{Entry, Finding, LineBlock, LineOutline, LogLine, SkippedLine, abridge, parse_line};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
@@ -366,7 +366,6 @@ fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts>
     let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
     let mut lines = scanner.lines(&log.path)?;
     let mut short = Vec::new();
-    let mut parser = BatchParser::default();
     let mut add = |entry: Entry, findings: Vec<Finding>| match &mut whole {
         Some(session) => session.push(entry, findings),
         None => skimmed.skim(&entry),
@@ -380,9 +379,8 @@ fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts>
         } else {
             line
         };
-        parser.push(&line, &mut add);
+        parse_line(&line, &mut add);
     }
-    parser.finish(&mut add);
     scanner.give_back(lines.into_buffer());
     Ok(whole.map_or(skimmed, LogCounts::of))
 }

@@ -45,6 +45,12 @@ pub enum AppError {
         /// The reason.
         source: io::Error,
     },
+    /// A log is too large to be loaded.
+    #[error("`{}` is larger than 4 GB, which is the limit for a log", .path.display())]
+    LogTooLarge {
+        /// The file.
+        path: PathBuf,
+    },
     /// A price list is invalid.
     #[error("cannot read `{}`: {source}", .path.display())]
     Prices {
@@ -116,7 +122,9 @@ impl AppError {
             Self::NotATime { .. } | Self::EmptyRange { .. } => "usage",
             Self::Read { .. } | Self::Io(_) => "io",
             Self::GitTimeout { .. } => "timeout",
-            Self::Prices { .. } | Self::NoStateDir | Self::Source { .. } => "failed",
+            Self::LogTooLarge { .. } | Self::Prices { .. } | Self::NoStateDir | Self::Source { .. } => {
+                "failed"
+            }
         }
     }
 

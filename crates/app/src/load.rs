@@ -383,12 +383,22 @@ pub fn logs_below(dir: &Path) -> Result<Vec<PathBuf>, AppError> {
     }
 }
 
+/// The size of the largest log that is loaded.
+const MAX_LOG: u64 = 4 << 30;
+
+/// Returns an error if a log is too large to be loaded.
+pub(crate) fn check_log_size(path: &Path) -> Result<(), AppError> {
+    let size = std::fs::metadata(path).map_err(AppError::read(path))?.len();
+    if size > MAX_LOG { Err(AppError::LogTooLarge { path: path.to_owned() }) } else { Ok(()) }
+}
+
 fn read_lines(
     path: &Path,
     id: &str,
     agent: Option<&str>,
     observer: &mut dyn LineObserver,
 ) -> Result<Session, AppError> {
+    check_log_size(path)?;
     let mut session = Session::with_id(id);
     observer.begin(agent);
     read_log(path, |entry, findings| {

@@ -17,6 +17,7 @@ use threadline_view::humanize::plural;
 
 use crate::config::App;
 use crate::error::AppError;
+use crate::load::check_log_size;
 
 /// How secrets are masked in what is shown.
 pub struct DisplayRedaction {
@@ -289,6 +290,7 @@ impl App {
 
 /// Reads a whole log.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, AppError> {
+    check_log_size(path)?;
     let mut bytes = Vec::new();
     let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes));
     read.map(|_| bytes).map_err(AppError::read(path))

@@ -29,6 +29,8 @@ pub struct EditDraft<'s> {
     pub(crate) findings: Vec<Finding>,
     /// Whether the conversation has no user message, so that the result may start with an assistant message.
     pub(crate) no_user_message: bool,
+    /// Whether the edit has to change all lines, as an edit with a new session as its result has to.
+    pub(crate) changes_every_line: bool,
     /// Path prefixes to replace in every line, with their replacements.
     pub(crate) moved_paths: Vec<(String, String)>,
     /// Whether sub-agents inside the log are moved to separate logs.
@@ -175,6 +177,7 @@ impl<'s> EditDraft<'s> {
             side_files: Vec::new(),
             findings: Vec::new(),
             no_user_message: false,
+            changes_every_line: false,
             moved_paths: Vec::new(),
             extracts_agents: false,
             side_notes: Vec::new(),

@@ -97,13 +97,7 @@ impl<'r> Redactor<'r> {
     /// Learns the secrets in a line of a log.
     pub fn learn_line(&mut self, line: &LogLine<'_>) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
-        let text = String::from_utf8_lossy(line.bytes);
-        // An entry has a copy of its line, which may be long.
-        if is_valid_object(&text) {
-            self.learn_object(&text, line.at, &mut hits);
-        } else {
-            parse_line(line, |entry, _| self.learn_entry(&entry, &mut hits));
-        }
+        parse_line(line, |entry, _| self.learn_entry(&entry, &mut hits));
         hits
     }
 
@@ -316,7 +310,7 @@ impl<'r> Redactor<'r> {
         let mut is_changed = false;
         for line in log_lines(log) {
             let text = String::from_utf8_lossy(line.bytes);
-            let clean = if !is_one_object(&line, &text) {
+            let clean = if !is_one_object(&line) {
                 // A line with several objects, or of no object, is one text.
                 self.text("", &text, false)
             } else if only_texts {
@@ -511,17 +505,8 @@ struct LineRedaction {
     has_secret_thinking: bool,
 }
 
-/// Returns whether a text is a JSON object, with nothing else on its line.
-fn is_valid_object(text: &str) -> bool {
-    text.starts_with('{') && u32::try_from(text.len()).is_ok() && Json::parse(text).is_some()
-}
-
 /// Returns whether a line is one JSON object.
-fn is_one_object(line: &LogLine<'_>, text: &str) -> bool {
-    // Most lines are, and need no entry.
-    if is_valid_object(text) {
-        return true;
-    }
+fn is_one_object(line: &LogLine<'_>) -> bool {
     let mut is_text = false;
     parse_line(line, |entry, _| is_text |= entry.shares_line() || entry.kind() == Kind::Bad);
     !is_text

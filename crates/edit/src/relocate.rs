@@ -8,6 +8,7 @@ use crate::splice::{Splice, quote};
 /// Changes the working directory of every line from `from`, or a folder below it, to `to`. Returns the
 /// number of lines changed.
 pub fn relocate(draft: &mut EditDraft<'_>, from: &str, to: &str) -> usize {
+    draft.changes_every_line = true;
     let mut n = 0;
     for (idx, entry) in draft.session.entries().enumerated() {
         let Some(value) = entry.get(key::CWD) else { continue };

@@ -8,13 +8,13 @@ mod readable;
 
 use foldhash::HashMap;
 use threadline_entry::lens::Lens;
-use threadline_entry::{Code, Json, Kind, key, value};
+use threadline_entry::{Code, Kind, value};
 use threadline_session::{EntryIndex, IndexRange, LineFault, Session};
 
 use crate::draft::{EditDraft, Reasons};
 use crate::sanitize;
 use crate::seed::PlanSeed;
-use crate::splice::{Splice, quote, set};
+use crate::splice::{Splice, set};
 
 /// The changes that made the lines of a session readable.
 #[derive(Debug, Default)]
@@ -40,7 +40,6 @@ pub const REPAIRED_CODES: &[Code] = &[
     Code::LoneSurrogate,
     Code::LargeImage,
     Code::EmptyContent,
-    Code::HugeLine,
     Code::HiddenFromPicker,
     Code::ErrorTail,
     Code::MissingField,
@@ -71,7 +70,7 @@ impl Repair {
             .collect();
         orphans.sort_unstable();
         // A line may have very many calls without results. One repair is for all of them.
-        let mut faults = session.find_line_faults();
+        let mut faults = session.line_faults();
         faults.dedup();
         for fault in faults {
             repair_fault(&mut draft, fault, &orphans);
@@ -112,7 +111,6 @@ fn repair_fault(draft: &mut EditDraft<'_>, fault: LineFault, orphans: &[(EntryIn
         Code::LoneSurrogate | Code::OddBytes if !is_harmless => sanitize::replace_invalid_text(draft, idx),
         Code::EmptyContent if !is_harmless => sanitize::remove_empty(draft, idx),
         Code::LargeImage => replace_images(draft, idx),
-        Code::HugeLine => shorten_line(draft, idx),
         Code::ErrorTail => remove_error_tail(draft, idx),
         _ => {}
     }
@@ -137,18 +135,6 @@ fn replace_images(draft: &mut EditDraft<'_>, idx: EntryIndex) {
     for image in images {
         draft.splice(idx, Splice::replace(entry.text(), image, PLACEHOLDER), "image too large");
     }
-}
-
-/// Shortens a line that is too long for readers.
-fn shorten_line(draft: &mut EditDraft<'_>, idx: EntryIndex) {
-    let entry = &draft.session().entries()[idx];
-    let Some(result) =
-        entry.get(key::TOOL_USE_RESULT).map(Json::raw).filter(|raw| raw.len() > entry.text().len() / 4)
-    else {
-        return;
-    };
-    let instead = quote(&format!("[{} MB removed]", result.len() >> 20));
-    draft.splice(idx, Splice::replace(entry.text(), result, instead), "display result too long");
 }
 
 /// Moves `pr-link` lines at the start after the first message. Claude Code does not list sessions that

@@ -43,6 +43,9 @@ impl TurnChange {
     }
 }
 
+/// The number of lines beyond the limits that are named.
+const MAX_NAMED_LINES: usize = 10;
+
 impl PlanTotals {
     pub(crate) fn of(plan: &EditPlan<'_>) -> Self {
         let session = plan.session();
@@ -77,6 +80,12 @@ impl PlanTotals {
         let before = before.baseline();
         let after = tally.add_result(plan, &sent, &turn_of, &mut turns);
         tally.check_soundness(plan, &before, &after);
+        if plan.draft().changes_every_line || matches!(plan.options().target, PlanTarget::New(_)) {
+            let over_limit = session.entries().iter().filter(|entry| entry.is_over_limit());
+            tally.refusals.extend(over_limit.take(MAX_NAMED_LINES).map(|entry| {
+                format!("line {}: the line exceeds the limits, so it cannot be changed", entry.at().line_no)
+            }));
+        }
         turns.retain(TurnChange::is_change);
         tally.turns = turns;
         tally

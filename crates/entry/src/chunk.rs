@@ -4,12 +4,13 @@
 //! lines: read in chunks, they need no memory besides the buffer that the file was read into.
 
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::{memchr_iter, memrchr};
 
 use crate::abridge::abridge;
-use crate::entry::{Ending, Entry, LineBatch, Position};
+use crate::entry::{Ending, Entry, Position, parse_line, parse_shared};
 use crate::finding::Finding;
 use crate::lines::LogLine;
 
@@ -104,21 +105,18 @@ impl Chunk {
     }
 
     /// Parses the lines into entries as [`parse_line`](crate::parse_line) does. The entries share the memory
-    /// of the chunk.
+    /// of the chunk, if it is UTF-8.
     pub fn parse(self, mut sink: impl FnMut(Entry, Vec<Finding>)) {
         let at = self.at.unwrap_or(Position::START);
         match String::from_utf8(self.bytes) {
-            Ok(text) if is_addressable(&text) => {
+            Ok(text) => {
                 let text = Arc::new(text);
-                let lines = lines(text.as_bytes(), at);
-                parse_shared(
-                    &text,
-                    lines.map(|line| ((line.at.byte_offset - at.byte_offset) as usize, line)),
-                    sink,
-                );
+                for line in lines(text.as_bytes(), at) {
+                    let start = (line.at.byte_offset - at.byte_offset) as usize;
+                    parse_shared(&text, start, &line, &mut sink);
+                }
             }
-            Ok(text) => parse_copies(lines(text.as_bytes(), at), &mut sink),
-            Err(error) => parse_copies(lines(error.as_bytes(), at), &mut sink),
+            Err(error) => lines(error.as_bytes(), at).for_each(|line| parse_line(&line, &mut sink)),
         }
     }
 
@@ -136,107 +134,25 @@ pub fn parse_abridged(lines: &[LogLine<'_>], keep: usize, mut sink: impl FnMut(E
     // Pages that are never written cost nothing, and `shrink_to_fit` returns them.
     let mut short = Vec::with_capacity(lines.iter().map(|line| line.bytes.len()).sum());
     let abridged = lines.iter().map(|line| {
+        let start = short.len();
         abridge(line.bytes, keep, &mut short);
-        short.len()
+        (start..short.len(), line)
     });
-    let ends: Vec<usize> = abridged.collect();
+    let abridged: Vec<(Range<usize>, &LogLine<'_>)> = abridged.collect();
     short.shrink_to_fit();
-    let text = match String::from_utf8(short) {
-        Ok(text) if is_addressable(&text) => Ok(Arc::new(text)),
-        Ok(text) => Err(text.into_bytes()),
-        Err(error) => Err(error.into_bytes()),
-    };
-    let bytes = text.as_ref().map_or_else(|bytes| &bytes[..], |text| text.as_bytes());
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let lines = lines.iter().zip(starts.zip(&ends)).map(|(line, (start, &end))| {
-        (start, LogLine { bytes: &bytes[start..end], ending: line.ending, at: line.at })
-    });
-    match &text {
-        Ok(text) => parse_shared(text, lines, sink),
-        Err(_) => parse_copies(lines.map(|(_, line)| line), &mut sink),
-    }
-}
-
-/// Returns whether offsets in the text fit a `u32`, and `u32::MAX` is not one of them.
-fn is_addressable(text: &str) -> bool {
-    u32::try_from(text.len()).is_ok_and(|length| length < u32::MAX)
-}
-
-/// Parses lines, given with their offsets in `text`. The entries share the text.
-fn parse_shared<'t>(
-    text: &'t Arc<String>,
-    lines: impl Iterator<Item = (usize, LogLine<'t>)>,
-    mut sink: impl FnMut(Entry, Vec<Finding>),
-) {
-    let mut batch = LineBatch::default();
-    for (start, line) in lines {
-        if batch.is_full() {
-            batch.finish(text, Vec::new(), &mut sink);
-        }
-        batch.add_line(text, start, &line, true);
-    }
-    batch.finish(text, Vec::new(), &mut sink);
-}
-
-/// Parses lines of which some may not be UTF-8. The entries share copies of the lines.
-fn parse_copies<'l>(lines: impl Iterator<Item = LogLine<'l>>, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
-    let mut parser = BatchParser::default();
-    lines.for_each(|line| parser.push(&line, sink));
-    parser.finish(sink);
-}
-
-/// Parses single lines for a caller that keeps the entries. Several lines share one copy of their text and
-/// one index, so that an entry needs little memory.
-#[derive(Default)]
-pub struct BatchParser {
-    batch: LineBatch,
-    text: String,
-    invalid: Vec<(u32, Box<[u8]>)>,
-}
-
-impl BatchParser {
-    /// The number of bytes after which a new copy is begun.
-    const MAX_BYTES: usize = 1 << 16;
-
-    /// Adds a line, which is parsed as [`parse_line`](crate::parse_line) does. `sink` may be called now for
-    /// earlier lines, or later.
-    pub fn push(&mut self, line: &LogLine<'_>, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
-        if self.batch.is_full() || self.text.len() + line.bytes.len() > Self::MAX_BYTES {
-            self.flush(sink);
-        }
-        let start = self.text.len();
-        // The buffer of a long line is as large as the line.
-        if line.bytes.len() > Self::MAX_BYTES {
-            self.text.reserve_exact(line.bytes.len());
-        }
-        let valid = std::str::from_utf8(line.bytes);
-        match valid {
-            Ok(valid) => self.text.push_str(valid),
-            Err(_) => {
-                self.text.push_str(&String::from_utf8_lossy(line.bytes));
-                self.invalid.push((start as u32, line.bytes.into()));
+    match String::from_utf8(short) {
+        Ok(text) => {
+            let text = Arc::new(text);
+            for (range, line) in abridged {
+                let line = LogLine { bytes: &text.as_bytes()[range.clone()], ..*line };
+                parse_shared(&text, range.start, &line, &mut sink);
             }
         }
-        self.batch.add_line(&self.text, start, line, valid.is_ok());
-    }
-
-    /// Passes the remaining entries to `sink`.
-    pub fn finish(mut self, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
-        self.flush(sink);
-    }
-
-    fn flush(&mut self, sink: &mut impl FnMut(Entry, Vec<Finding>)) {
-        // The buffer is reused, unless a long line made it large.
-        let text = if self.text.capacity() > 2 * Self::MAX_BYTES {
-            let mut text = std::mem::take(&mut self.text);
-            text.shrink_to_fit();
-            text
-        } else {
-            let text = self.text.as_str().to_owned();
-            self.text.clear();
-            text
-        };
-        self.batch.finish(&Arc::new(text), std::mem::take(&mut self.invalid), sink);
+        Err(error) => {
+            for (range, line) in abridged {
+                parse_line(&LogLine { bytes: &error.as_bytes()[range], ..*line }, &mut sink);
+            }
+        }
     }
 }
 
@@ -264,7 +180,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::entry::parse_line;
     use crate::kind::Kind;
     use crate::lines::LineReader;
 
@@ -297,16 +212,8 @@ mod tests {
         let message = r#"{"type":"user","uuid":"1","message":{"role":"user","content":"x"}}"#;
         for line in ["", " ", "x", "{}", "{\"a\":1}", "织", "{", message] {
             let log = format!("{line}\n").repeat(30_000);
-            let mut by_line = Vec::new();
-            let mut parser = BatchParser::default();
-            let mut sink = |entry: Entry, findings| by_line.push(parsed_entry(&entry, findings));
-            let mut lines = LineReader::new(log.as_bytes());
-            while let Some(line) = lines.next().unwrap() {
-                parser.push(&line, &mut sink);
-            }
-            parser.finish(&mut sink);
             let kind = Entry::parse(line.as_bytes()).0.kind();
-            for entries in [parse_by_chunks(log.as_bytes()), by_line] {
+            for entries in [parse_by_chunks(log.as_bytes()), parse_by_lines(log.as_bytes())] {
                 assert_eq!(entries.len(), 30_000, "{line:?}");
                 let is_the_line =
                     |(bytes, _, _, of, _): &ParsedEntry| bytes == line.as_bytes() && *of == kind;
@@ -379,21 +286,6 @@ mod tests {
         .concat();
         let (ours, theirs) = (parse_by_chunks(bytes.as_bytes()), parse_by_lines(bytes.as_bytes()));
         assert!(ours == theirs);
-    }
-
-    #[test]
-    fn a_batch_parser_shares_the_text_of_short_lines() {
-        let bytes = "{\"type\":\"x\",\"sessionId\":\"s\"}\n".repeat(1000);
-        let (mut parser, mut texts) = (BatchParser::default(), Vec::new());
-        let mut lines = LineReader::new(bytes.as_bytes());
-        let mut sink = |entry: Entry, _: Vec<Finding>| texts.push(Arc::as_ptr(&entry.shared_text().0));
-        while let Some(line) = lines.next().unwrap() {
-            parser.push(&line, &mut sink);
-        }
-        parser.finish(&mut sink);
-        assert_eq!(texts.len(), 1000);
-        texts.dedup();
-        assert!(texts.len() < 4, "{}", texts.len());
     }
 
     #[test]

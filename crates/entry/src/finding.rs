@@ -98,8 +98,8 @@ codes! {
     LargeImage = "F13" "large-image" Warning "resize it, or replace it with text",
     /// A message without content, or an empty text block.
     EmptyContent = "F14" "empty-content" Warning "remove the block; if the message becomes empty, remove the line and reattach its children",
-    /// A line so long that readers become slow or fail.
-    HugeLine = "F15" "huge-line" Warning "truncate `toolUseResult`",
+    /// Lines that are too long, or have too many values, to be parsed.
+    OverLimit = "F15" "over-limit" Warning "none: the lines are kept as they are",
     /// `sessions-index.json` does not match the session files.
     StaleIndex = "F16" "stale-index" Warning "delete the index; Claude Code rebuilds it",
     /// The first line hides the session from the picker.
@@ -128,8 +128,6 @@ codes! {
     OddBytes = "F28" "odd-bytes" Warning "rewrite the line as plain UTF-8",
     /// A key that occurs twice in an object.
     DuplicateKey = "F29" "duplicate-key" Warning "keep the last value",
-    /// Values nested deeper than some parsers support. Claude Code reads them.
-    DeepNesting = "F30" "deep-nesting" Note "none needed",
 }
 
 impl fmt::Display for Code {

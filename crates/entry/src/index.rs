@@ -1,341 +1,220 @@
 //! Offsets of the members of a line, of its message, and of the message's content blocks.
 //!
 //! The parser that validates a line visits every byte anyway. It records the offsets of those members here,
-//! eight bytes each, so that lenses need not scan the line again.
+//! so that lenses need not scan the line again.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use foldhash::{HashSet, HashSetExt};
 use memchr::memrchr;
 use serde_json::value::RawValue;
 
 use crate::json::{self, Json, JsonKey, JsonSyntaxError, JsonValidator};
+use crate::limits;
 
 /// The offsets of a member: the opening quote of its key, and the first byte of its value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FieldOffsets {
+struct FieldOffsets {
     key: u32,
     value: u32,
 }
 
-/// The index of a line that is an object: a part of the fields that the lines of a text share.
-///
-/// Two fields precede those of the line: the number of its own members and the number of all its fields,
-/// then the end of its message (0 if it is not indexed) and the number of the message's members.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LineIndex<'a> {
-    /// The members of the line, then those of its message, then its blocks that are objects. Each block is
-    /// one field with the start and end of the block, followed by the members of the block.
-    fields: &'a [FieldOffsets],
-    /// The number of members of the line itself.
-    top: u32,
-    /// The end of the message, 0 if it is not indexed, and the number of its members.
-    message: (u32, u32),
+/// The index of a line that is an object.
+#[derive(Debug, Default)]
+pub(crate) struct LineIndex {
+    /// The members of the line.
+    fields: Vec<FieldOffsets>,
+    message: Option<MessageIndex>,
     /// Whether any key may contain escapes or be followed by white space, which is rare.
     has_unusual_keys: bool,
 }
 
-/// Properties of a line that the parser observed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LineProperties {
-    /// The nesting depth of the deepest value.
-    pub(crate) max_depth: usize,
-    /// Whether the line may contain escaped surrogates.
-    pub(crate) may_have_surrogates: bool,
-    /// Whether any key may contain escapes or be followed by white space.
-    pub(crate) has_unusual_keys: bool,
+/// The index of the message of a line.
+#[derive(Debug, Default)]
+struct MessageIndex {
+    /// The offset of its end.
+    end: u32,
+    fields: Vec<FieldOffsets>,
+    /// The content blocks that are objects.
+    blocks: Vec<BlockOffsets>,
+    /// The members of all blocks.
+    block_fields: Vec<FieldOffsets>,
 }
 
-impl<'a> LineIndex<'a> {
-    /// Returns the index that [`LineIndex::build`] appended at `position` of `fields`.
-    pub(crate) fn at(fields: &'a [FieldOffsets], position: usize, has_unusual_keys: bool) -> Option<Self> {
-        let [header, message, fields @ ..] = fields.get(position..)? else { return None };
-        Some(Self {
-            fields: fields.get(..header.value as usize)?,
-            top: header.key,
-            message: (message.key, message.value),
-            has_unusual_keys,
-        })
-    }
+/// The offsets of a content block.
+#[derive(Clone, Debug)]
+struct BlockOffsets {
+    range: Range<u32>,
+    /// The positions of its members in the list of those of all blocks.
+    fields: Range<u32>,
+}
 
-    /// Indexes the object that begins at `start` and extends to the end of the text. Appends the index to
-    /// `fields`.
-    ///
-    /// Returns an error message if the text is not a JSON object.
-    pub(crate) fn build(
-        text: &str,
-        start: usize,
-        fields: &mut Vec<FieldOffsets>,
-    ) -> Result<LineProperties, String> {
-        let mut builder = IndexBuilder {
-            start,
-            top: InlineVec::EMPTY,
-            message: InlineVec::EMPTY,
-            blocks: InlineVec::EMPTY,
-            message_end: None,
-        };
-        let mut walker = JsonValidator::new(&text[start..]);
+/// Properties of a line that the parser observed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineProperties {
+    /// The number of levels of nested values.
+    pub(crate) max_depth: usize,
+    /// The number of values, at any depth.
+    pub(crate) n_values: usize,
+    /// The number of blocks of the message.
+    pub(crate) n_blocks: usize,
+    /// Whether the line may contain escaped surrogates.
+    pub(crate) may_have_surrogates: bool,
+}
+
+/// The reason why a line has no index.
+#[derive(Debug)]
+pub(crate) enum UnreadableLine {
+    /// It exceeds a [limit](crate::limits).
+    OverLimit,
+    /// It is not a JSON object. Contains an error message.
+    NotAnObject(String),
+}
+
+impl LineIndex {
+    /// Indexes the object that begins at `start` and extends to the end of the line.
+    pub(crate) fn build(line: &str, start: usize) -> Result<(Self, LineProperties), UnreadableLine> {
+        let mut builder = IndexBuilder { start, index: Self::default(), n_blocks: 0 };
+        let mut walker = JsonValidator::new(&line[start..]);
         let walked = builder.line(&mut walker);
-        if walked.is_err() || json::skip_white(text.as_bytes(), start + walker.pos()) != text.len() {
-            return Self::index_with_serde(text, start, fields);
+        if walked.is_err() || json::skip_white(line.as_bytes(), start + walker.pos()) != line.len() {
+            return Err(UnreadableLine::NotAnObject(error_message(&line[start..])));
         }
         let seen = LineProperties {
-            max_depth: walker.max_depth + 1,
+            max_depth: walker.max_depth,
+            n_values: walker.n_values,
+            n_blocks: builder.n_blocks,
             may_have_surrogates: walker.may_have_surrogates(),
-            has_unusual_keys: walker.has_unusual_key,
         };
-        builder.finish(fields);
-        Ok(seen)
-    }
-
-    /// Indexes the object with serde_json, which decides about any text that our parser rejects.
-    fn index_with_serde(
-        text: &str,
-        start: usize,
-        fields: &mut Vec<FieldOffsets>,
-    ) -> Result<LineProperties, String> {
-        let whole: &RawValue = serde_json::from_str(&text[start..]).map_err(|error| error.to_string())?;
-        let json = Json::from_valid(whole.get());
-        if !json.is_object() {
-            return Err(format!("expected a JSON object, found a JSON {}", json.kind().name()));
+        if limits::is_exceeded(&seen) {
+            return Err(UnreadableLine::OverLimit);
         }
-        let place =
-            |part: &str| u32::try_from(part.as_ptr() as usize - text.as_ptr() as usize).unwrap_or(u32::MAX);
-        let member = |(key, value): (JsonKey<'_>, Json<'_>)| FieldOffsets {
-            key: place(key.raw()) - 1,
-            value: place(value.raw()),
-        };
-        let members: Vec<FieldOffsets> = json.members().map(member).collect();
-        let count = members.len() as u32;
-        fields.extend([FieldOffsets { key: count, value: count }, FieldOffsets { key: 0, value: 0 }]);
-        fields.extend(members);
-        Ok(LineProperties { max_depth: 1, may_have_surrogates: true, has_unusual_keys: true })
-    }
-
-    /// Returns the number of fields that [`LineIndex::append_to`] appends.
-    pub(crate) fn length(self) -> usize {
-        self.fields.len() + 2
-    }
-
-    /// Appends the index to `fields`, as [`LineIndex::build`] does.
-    pub(crate) fn append_to(self, fields: &mut Vec<FieldOffsets>) {
-        fields.push(FieldOffsets { key: self.top, value: self.fields.len() as u32 });
-        fields.push(FieldOffsets { key: self.message.0, value: self.message.1 });
-        fields.extend_from_slice(self.fields);
+        let mut index = builder.index;
+        index.has_unusual_keys = walker.has_unusual_key;
+        Ok((index, seen))
     }
 
     /// Returns the members of the line.
-    pub(crate) fn top(self, text: LineText<'a>) -> IndexedFields<'a> {
-        let fields = &self.fields[..self.top as usize];
-        IndexedFields { text, end: text.length, fields, has_unusual_keys: self.has_unusual_keys }
+    pub(crate) fn line<'a>(&'a self, line: &'a str) -> IndexedFields<'a> {
+        self.members(line, line.len(), &self.fields)
     }
 
     /// Returns the members of the line's message, and its blocks.
-    pub(crate) fn message(self, text: LineText<'a>) -> Option<(IndexedFields<'a>, IndexedBlocks<'a>)> {
-        let (end, count) = self.message;
-        if end == 0 {
-            return None;
-        }
-        let rest = &self.fields[self.top as usize..];
-        let (fields, blocks) = rest.split_at_checked(count as usize)?;
-        let odd = self.has_unusual_keys;
-        Some((
-            IndexedFields { text, end: end as usize, fields, has_unusual_keys: odd },
-            IndexedBlocks { text, fields: blocks, has_unusual_keys: odd },
-        ))
+    pub(crate) fn message<'a>(&'a self, line: &'a str) -> Option<(IndexedFields<'a>, IndexedBlocks<'a>)> {
+        let message = self.message.as_ref()?;
+        let fields = self.members(line, message.end as usize, &message.fields);
+        Some((fields, IndexedBlocks { text: line, index: self, message }))
+    }
+
+    fn members<'a>(&self, text: &'a str, end: usize, fields: &'a [FieldOffsets]) -> IndexedFields<'a> {
+        IndexedFields { text, end, fields, has_unusual_keys: self.has_unusual_keys }
     }
 
     /// Returns a key that occurs more than once at the top level of the line.
-    pub(crate) fn duplicate_key(self, text: LineText<'a>) -> Option<Cow<'a, str>> {
-        let top = self.top(text);
-        if top.fields.len() > MANY_FIELDS {
-            // Sorted positions take less memory than a set of names.
-            let name = |position: &u32| Some(top.key(top.fields.get(*position as usize)?)?.name());
-            let mut positions: Vec<u32> = (0..).zip(top.fields).map(|(position, _)| position).collect();
-            positions.sort_unstable_by(|a, b| name(a).cmp(&name(b)).then(a.cmp(b)));
-            let repeated = positions.windows(2).filter(|pair| name(&pair[0]) == name(&pair[1]));
-            return name(repeated.map(|pair| &pair[1]).min()?);
-        }
-        let mut seen = [0u64; 16];
-        for (i, field) in top.fields.iter().enumerate() {
-            // Few keys share a hash: only those are compared.
-            let key = top.key(field)?;
-            let mark = key_hash(key.raw().as_bytes());
-            let (word, bit) = (&mut seen[mark / 64 % 16], 1 << (mark % 64));
-            let known = *word & bit != 0 || self.has_unusual_keys;
-            *word |= bit;
-            if known {
-                let mut before = top.fields[..i].iter().filter_map(|field| top.key(field));
-                if before.any(|other| other.raw() == key.raw() || other.is(&key.name())) {
-                    return Some(key.name());
-                }
-            }
-        }
-        None
+    pub(crate) fn duplicate_key<'a>(&'a self, line: &'a str) -> Option<Cow<'a, str>> {
+        let members = self.line(line);
+        let mut names = HashSet::with_capacity(self.fields.len());
+        self.fields.iter().filter_map(|field| Some(members.key(field)?.name())).find_map(|name| {
+            let is_first = names.insert(name.clone());
+            (!is_first).then_some(name)
+        })
     }
 }
 
-/// More keys than this are sorted.
-const MANY_FIELDS: usize = 128;
-
-/// A number below 1024 that is the same for equal keys, and mostly another for others.
-fn key_hash(key: &[u8]) -> usize {
-    let [Some(first), Some(last), Some(middle)] = [key.first(), key.last(), key.get(key.len() / 2)] else {
-        return 0;
-    };
-    let word = u32::from_le_bytes([*first, *last, *middle, key.len() as u8]);
-    (word.wrapping_mul(0x9e37_79b9) >> 22) as usize
-}
-
-/// A vector with inline storage for the first `N` elements.
-struct InlineVec<const N: usize> {
-    first: [FieldOffsets; N],
-    count: usize,
-    rest: Vec<FieldOffsets>,
-}
-
-impl<const N: usize> InlineVec<N> {
-    const NONE: FieldOffsets = FieldOffsets { key: 0, value: 0 };
-    const EMPTY: Self = Self { first: [Self::NONE; N], count: 0, rest: Vec::new() };
-
-    #[inline(always)]
-    fn push(&mut self, field: FieldOffsets) {
-        match self.first.get_mut(self.count) {
-            Some(place) => *place = field,
-            None => self.rest.push(field),
+/// Returns why a text is not a JSON object.
+fn error_message(text: &str) -> String {
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(value) => {
+            let kind = Json::from_valid(value.get()).kind();
+            format!("expected a JSON object, found a JSON {}", kind.name())
         }
-        self.count += 1;
-    }
-
-    fn clear(&mut self) {
-        self.count = 0;
-        self.rest.clear();
-    }
-
-    fn set_value(&mut self, i: usize, value: u32) {
-        let field = if i < N { self.first.get_mut(i) } else { self.rest.get_mut(i - N) };
-        if let Some(field) = field {
-            field.value = value;
-        }
-    }
-
-    /// Returns the inline and the allocated part of the vector.
-    fn parts(&self) -> [&[FieldOffsets]; 2] {
-        [&self.first[..self.count.min(N)], &self.rest]
+        Err(error) => error.to_string(),
     }
 }
 
 /// An index under construction.
 struct IndexBuilder {
     start: usize,
-    top: InlineVec<32>,
-    message: InlineVec<16>,
-    blocks: InlineVec<16>,
-    message_end: Option<u32>,
+    index: LineIndex,
+    n_blocks: usize,
 }
 
 impl IndexBuilder {
     fn at(&self, pos: usize) -> u32 {
-        // Texts of 4 GiB or more were rejected by the caller.
+        // Lines of 4 GiB or more are over the limit.
         (self.start + pos) as u32
+    }
+
+    fn field(&self, key: usize, walker: &JsonValidator<'_>) -> FieldOffsets {
+        FieldOffsets { key: self.at(key), value: self.at(walker.pos()) }
     }
 
     fn line(&mut self, walker: &mut JsonValidator<'_>) -> Result<(), JsonSyntaxError> {
         walker.object(|walker, key| {
-            let field = FieldOffsets { key: self.at(key), value: self.at(walker.pos()) };
-            self.top.push(field);
-            if walker.key_is(key, "message") && walker.peek() == Some(b'{') {
-                self.message(walker)
-            } else {
-                walker.value()
+            let field = self.field(key, walker);
+            self.index.fields.push(field);
+            match walker.peek() {
+                Some(b'{') if walker.key_is(key, "message") => self.message(walker),
+                // The content of a line without a message. Its blocks are counted, but not indexed.
+                Some(b'[') if walker.key_is(key, "content") => {
+                    self.n_blocks = 0;
+                    walker.array(|walker| {
+                        self.n_blocks += 1;
+                        walker.value()
+                    })
+                }
+                _ => walker.value(),
             }
         })
     }
 
     fn message(&mut self, walker: &mut JsonValidator<'_>) -> Result<(), JsonSyntaxError> {
         // If the line has two messages, the last one counts.
-        self.message.clear();
-        self.blocks.clear();
+        let mut message = MessageIndex::default();
         walker.object(|walker, key| {
-            let field = FieldOffsets { key: self.at(key), value: self.at(walker.pos()) };
-            self.message.push(field);
+            message.fields.push(self.field(key, walker));
             if walker.key_is(key, "content") && walker.peek() == Some(b'[') {
-                self.blocks.clear();
-                walker.array(|walker| self.block(walker))
+                message.blocks.clear();
+                message.block_fields.clear();
+                self.n_blocks = 0;
+                walker.array(|walker| self.block(walker, &mut message))
             } else {
                 walker.value()
             }
         })?;
-        self.message_end = Some(self.at(walker.pos()));
+        message.end = self.at(walker.pos());
+        self.index.message = Some(message);
         Ok(())
     }
 
-    fn block(&mut self, walker: &mut JsonValidator<'_>) -> Result<(), JsonSyntaxError> {
+    fn block(
+        &mut self,
+        walker: &mut JsonValidator<'_>,
+        message: &mut MessageIndex,
+    ) -> Result<(), JsonSyntaxError> {
+        self.n_blocks += 1;
         // Blocks are objects.
         if walker.peek() != Some(b'{') {
             return walker.value();
         }
-        let header = self.blocks.count;
-        let start = self.at(walker.pos());
-        self.blocks.push(FieldOffsets { key: start, value: start });
+        let (start, first_field) = (self.at(walker.pos()), message.block_fields.len() as u32);
         walker.object(|walker, key| {
-            let field = FieldOffsets { key: self.at(key), value: self.at(walker.pos()) };
-            self.blocks.push(field);
+            message.block_fields.push(self.field(key, walker));
             walker.value()
         })?;
-        self.blocks.set_value(header, self.at(walker.pos()));
+        message.blocks.push(BlockOffsets {
+            range: start..self.at(walker.pos()),
+            fields: first_field..message.block_fields.len() as u32,
+        });
         Ok(())
-    }
-
-    /// Appends the index to `fields`.
-    fn finish(self, fields: &mut Vec<FieldOffsets>) {
-        let (top, message) = (self.top.count, self.message.count);
-        let count = top + message + self.blocks.count;
-        // The index of a single line is kept as it is: no capacity is reserved for another line.
-        if fields.is_empty() {
-            fields.reserve_exact(2 + count);
-        }
-        fields.push(FieldOffsets { key: top as u32, value: count as u32 });
-        let (end, message) = self.message_end.map_or((0, 0), |end| (end, message as u32));
-        fields.push(FieldOffsets { key: end, value: message });
-        for part in [self.top.parts(), self.message.parts(), self.blocks.parts()].into_iter().flatten() {
-            fields.extend_from_slice(part);
-        }
-    }
-}
-
-/// The text of a line, which is a part of a longer text.
-///
-/// To check that the line as a whole is a part, its first and its last character would be read from memory
-/// each time that one of its fields is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LineText<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) start: usize,
-    pub(crate) length: usize,
-}
-
-impl<'a> LineText<'a> {
-    /// Returns a text that is one line.
-    pub(crate) fn whole(text: &'a str) -> Self {
-        Self { text, start: 0, length: text.len() }
-    }
-
-    #[inline(always)]
-    fn get(self, range: Range<usize>) -> Option<&'a str> {
-        self.text.get(self.start + range.start..self.start + range.end)
-    }
-
-    #[inline(always)]
-    fn bytes(self, range: Range<usize>) -> Option<&'a [u8]> {
-        self.text.as_bytes().get(self.start + range.start..self.start + range.end)
     }
 }
 
 /// The indexed members of one object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedFields<'a> {
-    text: LineText<'a>,
+    text: &'a str,
     /// The offset of the object's end.
     end: usize,
     fields: &'a [FieldOffsets],
@@ -354,7 +233,7 @@ impl<'a> IndexedFields<'a> {
         let is_it = |field: &FieldOffsets| {
             let start = field.key as usize + 1;
             field.value.wrapping_sub(field.key) == span
-                && self.text.bytes(start..start + key.len()) == Some(key.as_bytes())
+                && self.text.as_bytes().get(start..start + key.len()) == Some(key.as_bytes())
         };
         self.value(self.fields.iter().rposition(is_it)?)
     }
@@ -378,10 +257,10 @@ impl<'a> IndexedFields<'a> {
             None => (self.end, b'}'),
         };
         let mut end = limit.checked_sub(1)?;
-        let last_two = self.text.bytes(limit.checked_sub(2)?..limit)?;
+        let last_two = self.text.as_bytes().get(limit.checked_sub(2)?..limit)?;
         if !matches!(last_two, [before, last] if *before > b' ' && *last == close) {
             // There is white space around the separator.
-            let written = self.text.bytes(start..limit)?;
+            let written = self.text.as_bytes().get(start..limit)?;
             end = start + written[..memrchr(close, written)?].trim_ascii_end().len();
         }
         Some(Json::from_valid(self.text.get(start..end)?))
@@ -399,32 +278,26 @@ impl<'a> IndexedFields<'a> {
     }
 }
 
-/// The indexed content blocks of a message.
+/// The indexed content blocks of a message that are objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexedBlocks<'a> {
-    text: LineText<'a>,
-    fields: &'a [FieldOffsets],
-    has_unusual_keys: bool,
+    text: &'a str,
+    index: &'a LineIndex,
+    message: &'a MessageIndex,
 }
 
-impl<'a> Iterator for IndexedBlocks<'a> {
-    type Item = (Json<'a>, IndexedFields<'a>);
+impl<'a> IndexedBlocks<'a> {
+    /// Returns the number of blocks.
+    pub(crate) fn len(self) -> usize {
+        self.message.blocks.len()
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
-        let (header, rest) = self.fields.split_first()?;
-        let end = header.value;
-        let count = rest.iter().take_while(|field| field.key < end).count();
-        let (fields, rest) = rest.split_at(count);
-        self.fields = rest;
-        let json = Json::from_valid(self.text.get(header.key as usize..end as usize)?);
-        Some((
-            json,
-            IndexedFields {
-                text: self.text,
-                end: end as usize,
-                fields,
-                has_unusual_keys: self.has_unusual_keys,
-            },
-        ))
+    /// Returns the block at a position.
+    pub(crate) fn get(self, position: usize) -> Option<(Json<'a>, IndexedFields<'a>)> {
+        let block = self.message.blocks.get(position)?;
+        let fields = &self.message.block_fields[block.fields.start as usize..block.fields.end as usize];
+        let (start, end) = (block.range.start as usize, block.range.end as usize);
+        let json = Json::from_valid(self.text.get(start..end)?);
+        Some((json, self.index.members(self.text, end, fields)))
     }
 }

@@ -24,9 +24,6 @@ pub(crate) use self::validator::{JsonSyntaxError, JsonValidator};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Json<'a>(&'a str);
 
-/// The maximum length of a name in bytes. Claude Code writes none of more than a few hundred.
-pub const MAX_NAME: usize = 4096;
-
 /// The six kinds of JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
@@ -122,12 +119,6 @@ impl<'a> Json<'a> {
     /// An unpaired surrogate is decoded as U+FFFD.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         Some(decode(self.quoted()?))
-    }
-
-    /// Returns the decoded string, if it has at most [`MAX_NAME`] bytes. Names are copied more often than
-    /// other texts, so a log with names of megabytes would need much memory.
-    pub fn as_name(self) -> Option<Cow<'a, str>> {
-        self.quoted().filter(|name| name.len() <= MAX_NAME).map(decode)
     }
 
     /// Returns whether the value is the string `text`. Decodes only if the string contains escapes.
@@ -629,9 +620,6 @@ pub fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     out.push_str(&text[copied..]);
     Cow::Owned(out)
 }
-
-/// The nesting depth that parsers with a fixed limit support, such as serde_json.
-pub const DEPTH_LIMIT: usize = 128;
 
 #[cfg(test)]
 mod tests;

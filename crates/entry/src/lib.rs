@@ -1,7 +1,7 @@
 //! One line of a Claude Code session log: its exact bytes, and typed lenses over them.
 //!
 //! [`LineReader`] splits a stream into lines and [`parse_line`] turns a line into [`Entry`] values.
-//! [`ChunkReader`] do both for callers that keep the entries. The lenses in [`lens`] read the fields of an
+//! [`ChunkReader`] does both for callers that keep the entries. The lenses in [`lens`] read the fields of an
 //! entry. No function here fails on malformed input: an unreadable line keeps its bytes and is reported as
 //! a [`Finding`].
 //!
@@ -28,6 +28,7 @@ mod json;
 pub mod key;
 mod kind;
 pub mod lens;
+mod limits;
 mod lines;
 mod metadata;
 mod outline;
@@ -43,13 +44,13 @@ pub mod write;
 pub use abridge::abridge;
 pub use agent_kind::AgentKind;
 pub use anchor::anchor;
-pub use chunk::{BatchParser, Chunk, ChunkReader, parse_abridged};
+pub use chunk::{Chunk, ChunkReader, parse_abridged};
 pub use entry::{Ending, Entry, Position, parse_line};
 pub use finding::{Code, Finding, Severity};
 pub use hash::hash_of;
 pub use json::{
-    DEPTH_LIMIT, Json, JsonItems, JsonKey, JsonKind, JsonMembers, MAX_NAME, NestedJson, check, decode,
-    decode_into, has_lone_surrogate, replace_lone_surrogates,
+    Json, JsonItems, JsonKey, JsonKind, JsonMembers, NestedJson, check, decode, decode_into,
+    has_lone_surrogate, replace_lone_surrogates,
 };
 pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine, log_lines};

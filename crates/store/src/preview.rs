@@ -504,7 +504,7 @@ fn keep<'w>(slot: &mut Option<Cow<'w, str>>, value: Option<Json<'w>>) {
 /// Stores the value if the slot is empty and the value is a name.
 fn keep_name<'w>(slot: &mut Option<Cow<'w, str>>, value: Option<Json<'w>>) {
     if slot.is_none() {
-        *slot = value.and_then(Json::as_name);
+        *slot = value.and_then(Json::as_str);
     }
 }
 

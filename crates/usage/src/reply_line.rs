@@ -290,7 +290,7 @@ pub(crate) fn timestamp(json: Json<'_>) -> Option<Millis> {
 
 /// Returns a string that is not empty.
 fn name(json: Option<Json<'_>>) -> Option<Cow<'_, str>> {
-    json?.as_name().filter(|name| !name.is_empty())
+    json?.as_str().filter(|name| !name.is_empty())
 }
 
 fn flag(json: Option<Json<'_>>) -> bool {

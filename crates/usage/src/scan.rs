@@ -375,7 +375,7 @@ impl UsageScan {
                 let moment = at.and_then(Moment::from_json);
                 self.out.first_at = self.out.first_at.or(moment.map(|moment| moment.0));
                 let text = |json: Option<Json<'_>>| {
-                    Some(json?.as_name()?.into_owned()).filter(|text| !text.is_empty())
+                    Some(json?.as_str()?.into_owned()).filter(|text| !text.is_empty())
                 };
                 self.out.cwd = self.out.cwd.take().or_else(|| text(cwd));
                 self.head.session = self.head.session.take().or_else(|| text(session));

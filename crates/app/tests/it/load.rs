@@ -209,3 +209,18 @@ fn a_file_without_lines_of_a_session_is_an_error() {
     assert_eq!(load("empty.jsonl", "").unwrap(), 0);
     assert_eq!(load("torn.jsonl", "{\"type\":\"summary\",\"summary\":\"a\"}\n{\"type\"").unwrap(), 2);
 }
+
+#[test]
+fn a_log_of_more_than_four_gigabytes_is_refused() {
+    let home = TestHome::new();
+    let log = home.session("large", "u1 user \"hi\"");
+    let app = app(&home);
+    // The file is sparse: it takes no space on the disk.
+    std::fs::File::options().write(true).open(&log).unwrap().set_len((4 << 30) + 1).unwrap();
+    let file = app.find(&session_uuid("large")).unwrap();
+    let loaded = app.load(&file).map(drop);
+    let opened = app.open_for_edit(file.clone()).map(drop);
+    for result in [loaded, load_unpriced(&file).map(drop), opened] {
+        assert!(matches!(result, Err(AppError::LogTooLarge { .. })), "{result:?}");
+    }
+}

@@ -91,10 +91,8 @@ fn assert_same(path: &Path) {
     assert_eq!(plan.layout.unattached_agents.len(), expected.end.agents.len(), "{path:?}");
     live.settle();
     let plan = live.page_layout(&SessionSelector::default()).unwrap();
-    let sound = |finding: &&threadline_view::Finding| finding.code != threadline_entry::Code::HugeLine;
-    let codes = |findings: &[threadline_view::Finding]| {
-        findings.iter().filter(sound).map(|f| (f.code, f.at)).collect::<Vec<_>>()
-    };
+    let codes =
+        |findings: &[threadline_view::Finding]| findings.iter().map(|f| (f.code, f.at)).collect::<Vec<_>>();
     assert_eq!(codes(&plan.layout.findings.first), codes(&expected.end.findings.first), "{path:?}");
 }
 

@@ -475,3 +475,31 @@ fn a_finished_background_task_is_not_shown_as_a_typed_prompt() {
     let inspected = at_home(&home, &["inspect", "last", "--json"]).json();
     assert_eq!(inspected["turns"], 2, "as many as `show` numbers");
 }
+
+#[test]
+fn deeply_nested_values_are_shown_edited_and_exported() {
+    let secret = "postgres://ada:weft-3371-heddle@db.example/loom";
+    let deep = format!("{}\"{secret}\"{}", "[".repeat(500), "]".repeat(500));
+    let home = TestHome::new();
+    home.session(
+        "deep",
+        &format!(
+            "u1 user \"go\"\na1 <- u1 reply m1 tool t1 mcp__loom__weave {{\"x\":{deep}}}\n\
+             r1 <- a1 result t1 \"ok\" {{\"y\":{deep}}}\na2 <- r1 reply m2 text \"Done.\"\n"
+        ),
+    );
+    for args in [
+        &["show", "last"][..],
+        &["show", "last", "--json"],
+        &["show", "last", "--json", "--redact"],
+        &["inspect", "last", "--json"],
+        &["edit", "redact", "last", "--diff"],
+        &["edit", "clone", "last", "--json"],
+        &["export", "html", "last", "-o", "-"],
+        &["export", "markdown", "last", "-o", "-"],
+    ] {
+        let run = at_home(&home, args);
+        assert!(run.code < 2 && !run.out.is_empty(), "{args:?}: {} {}", run.code, run.err);
+        assert!(!run.out.contains("unreadable"), "{args:?}");
+    }
+}

@@ -241,7 +241,7 @@ impl<'s> SegmentContent<'s> {
                 && call.outcome(session) == ToolOutcome::Ok
         });
         let path = |input: Json<'_>| {
-            let path = input.get("file_path").or_else(|| input.get("notebook_path"))?.as_name()?;
+            let path = input.get("file_path").or_else(|| input.get("notebook_path"))?.as_str()?;
             Some(relative_to(&path, root).to_owned())
         };
         changes.filter_map(|call| path(call.block(session)?.input()?)).collect()

@@ -111,6 +111,9 @@ fn split_objects(entry: Entry) -> Vec<RepairLine> {
         RepairLine { entry, findings, reasons: vec![why.into()] }
     };
     let text = entry.text();
+    if entry.is_over_limit() {
+        return vec![RepairLine { entry, findings: Vec::new(), reasons: Vec::new() }];
+    }
     if entry.kind() == Kind::Bad {
         return match complete_tail(text) {
             Some(start) => {
@@ -118,11 +121,7 @@ fn split_objects(entry: Entry) -> Vec<RepairLine> {
                 head.reasons.clear();
                 vec![head, part(&text[start..], start as u64, "separated from a truncated line")]
             }
-            None => {
-                // Parsing again yields the findings of the line.
-                let (entry, findings) = entry.parse_again(Ending::Newline);
-                vec![RepairLine { entry, findings, reasons: Vec::new() }]
-            }
+            None => vec![RepairLine::unchanged(entry)],
         };
     }
     let body = text.trim_start_matches('\u{feff}');

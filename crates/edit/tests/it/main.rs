@@ -5,6 +5,7 @@
 mod clone;
 mod compress;
 mod corpus;
+mod over_limit;
 mod property;
 mod redact;
 mod repair;

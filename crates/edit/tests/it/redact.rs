@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use threadline_edit::{EditDraft, EditPlan, PlanTarget, Redactor};
-use threadline_entry::{Code, Entry};
+use threadline_entry::{Code, Entry, StringRole, visit_strings};
 use threadline_secret::Rules;
 use threadline_session::{ClientVersion, Session};
 use threadline_testkit::{GeneratedSecret, SeededRandom, log, secrets, text_without_secrets};
@@ -91,7 +91,10 @@ fn check_clean(what: &str, before: &[u8], after: &[u8], secret: &GeneratedSecret
         .lines()
         .map(|line| {
             let mut all = String::new();
-            threadline_entry::visit_strings(line, |text| {
+            visit_strings(line, |text| {
+                let is_text = !matches!(text.role, StringRole::Id | StringRole::Opaque);
+                let is_clean = || RULES.find_in_member(text.key, &text.decoded()).is_empty();
+                assert!(!is_text || is_clean(), "{what}: {}", text.inner);
                 all.push_str(&text.decoded());
                 all.push('\n');
             });
@@ -100,16 +103,13 @@ fn check_clean(what: &str, before: &[u8], after: &[u8], secret: &GeneratedSecret
         .collect();
     assert!(!decoded.contains(&secret.secret), "{what}: {text}");
     let (before, after) = (Session::from_bytes(before), Session::from_bytes(after));
-    let left: Vec<_> = after.findings().into_iter().filter(|finding| finding.code == Code::Secret).collect();
-    assert!(left.is_empty(), "{what}: {left:?}");
     let ids = |session: &Session| -> Vec<(Option<String>, Option<String>)> {
         let id = |entry: &Entry| (entry.uuid().map(Into::into), entry.parent_uuid().map(Into::into));
         session.entries().iter().map(id).collect()
     };
     assert_eq!(ids(&before), ids(&after), "{what}");
     let codes = |session: &Session| -> BTreeSet<Code> {
-        let findings = session.findings().into_iter();
-        findings.map(|finding| finding.code).filter(|code| *code != Code::Secret).collect()
+        session.findings().iter().map(|finding| finding.code).collect()
     };
     assert_eq!(codes(&before), codes(&after), "{what}");
     let calls = |session: &Session| -> Vec<(String, usize)> {
@@ -428,7 +428,7 @@ fn lines_without_a_uuid_stay() {
 #[test]
 fn thinking_with_very_many_secrets_is_redacted() {
     let token = secret("github-token").secret;
-    let n = 3000;
+    let n = 250;
     let members = format!(r#","thinking":"{token}""#).repeat(n);
     let nested =
         format!(r#"{{"type":"thinking","thinking":"{token}","x":["#).repeat(n) + "1" + &"]}".repeat(n);

@@ -232,13 +232,3 @@ fn several_keys_have_the_values_of_each() {
         );
     }
 }
-
-#[test]
-fn a_name_is_a_string_of_limited_length() {
-    let name = |length: usize| {
-        Json::parse(&format!("\"{}\"", "n".repeat(length))).unwrap().as_name().map(|name| name.len())
-    };
-    assert_eq!((name(0), name(MAX_NAME), name(MAX_NAME + 1)), (Some(0), Some(MAX_NAME), None));
-    assert_eq!(Json::parse(r#""\u0061""#).unwrap().as_name().as_deref(), Some("a"));
-    assert_eq!(Json::parse("7").unwrap().as_name(), None);
-}

@@ -48,7 +48,10 @@ pub(crate) struct JsonValidator<'a> {
     pos: usize,
     quotes: QuoteScanner<'a>,
     open: Nesting,
+    /// The number of levels of nested objects and arrays. The innermost does not count if it is empty.
     pub(crate) max_depth: usize,
+    /// The number of values, at any depth.
+    pub(crate) n_values: usize,
     /// Whether any key contains escapes, or is separated from its value by white space.
     pub(crate) has_unusual_key: bool,
 }
@@ -63,7 +66,7 @@ impl<'a> JsonValidator<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let bytes = text.as_bytes();
         let (quotes, open) = (QuoteScanner::new(bytes), Nesting::default());
-        Self { bytes, pos: 0, quotes, open, max_depth: 0, has_unusual_key: false }
+        Self { bytes, pos: 0, quotes, open, max_depth: 0, n_values: 0, has_unusual_key: false }
     }
 
     /// Returns whether the text may contain escaped surrogates.
@@ -126,12 +129,14 @@ impl<'a> JsonValidator<'a> {
         if self.peek() != Some(open) {
             return self.reject();
         }
+        self.n_values += 1;
         self.pos += 1;
         self.skip_white_space();
         if self.peek() == Some(close) {
             self.pos += 1;
             return Ok(());
         }
+        self.enter(open == b'{');
         loop {
             item(self)?;
             self.skip_white_space();
@@ -142,6 +147,7 @@ impl<'a> JsonValidator<'a> {
                 }
                 Some(byte) if byte == close => {
                     self.pos += 1;
+                    self.open.leave();
                     return Ok(());
                 }
                 _ => return self.reject(),
@@ -179,6 +185,7 @@ impl<'a> JsonValidator<'a> {
         let floor = self.open.depth;
         loop {
             // A value must begin here.
+            self.n_values += 1;
             match self.peek() {
                 Some(b'"') => self.string()?,
                 Some(b'{') => {

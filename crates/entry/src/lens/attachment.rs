@@ -2,26 +2,26 @@
 
 use std::borrow::Cow;
 
-use super::{Block, Json, List, Mixed, Name, Open, Origin, ReadFile, lens};
+use super::{Block, Json, List, Mixed, Open, Origin, ReadFile, lens};
 
 lens! {
     /// The body of an `attachment` line. Which fields it has depends on [`AttachmentBody::kind`].
     AttachmentBody {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         /// A string for hooks and listings; an object for files.
         content: Mixed<'a, AttachedContent<'a>> = "content",
 
         /// `file`, `edited_text_file`, `nested_memory`, `directory`, `compact_file_reference` and others.
-        filename: Name<'a> = "filename",
-        path: Name<'a> = "path",
-        display_path: Name<'a> = "displayPath",
+        filename: Cow<'a, str> = "filename",
+        path: Cow<'a, str> = "path",
+        display_path: Cow<'a, str> = "displayPath",
         snippet: Cow<'a, str> = "snippet",
 
         /// `hook_success`, `hook_additional_context`, `hook_system_message`, `hook_non_blocking_error` and
         /// others.
-        hook_event: Name<'a> = "hookEvent",
-        hook_name: Name<'a> = "hookName",
-        tool_use_id: Name<'a> = "toolUseID",
+        hook_event: Cow<'a, str> = "hookEvent",
+        hook_name: Cow<'a, str> = "hookName",
+        tool_use_id: Cow<'a, str> = "toolUseID",
         command: Cow<'a, str> = "command",
         exit_code: f64 = "exitCode",
         duration_ms: f64 = "durationMs",
@@ -33,12 +33,12 @@ lens! {
 
         /// `queued_command`: a prompt that was typed while the model was working.
         prompt: Mixed<'a, Block<'a>> = "prompt",
-        command_mode: Name<'a> = "commandMode",
+        command_mode: Cow<'a, str> = "commandMode",
         origin: Origin<'a> = "origin",
         source_uuid: Cow<'a, str> = "source_uuid",
         timestamp: Cow<'a, str> = "timestamp",
-        delivery_id: Name<'a> = "delivery_id",
-        run_id: Name<'a> = "runId",
+        delivery_id: Cow<'a, str> = "delivery_id",
+        run_id: Cow<'a, str> = "runId",
         human_turn: Json<'a> = "humanTurn",
         tools_used_delta: List<'a, Cow<'a, str>> = "toolsUsedDelta",
         usage: TaskUsage<'a> = "usage",
@@ -71,7 +71,7 @@ lens! {
 
         /// `plan_mode`, `plan_mode_exit`.
         plan_exists: bool = "planExists",
-        plan_file_path: Name<'a> = "planFilePath",
+        plan_file_path: Cow<'a, str> = "planFilePath",
         reminder_type: Cow<'a, str> = "reminderType",
         is_sub_agent: bool = "isSubAgent",
 
@@ -139,31 +139,31 @@ lens! {
         entries: List<'a, DeferredTool<'a>> = "entries",
 
         /// `unknown_command_fallback`.
-        command_name: Name<'a> = "commandName",
+        command_name: Cow<'a, str> = "commandName",
         available_command_names: List<'a, Cow<'a, str>> = "availableCommandNames",
         available_command_count: u64 = "availableCommandCount",
     }
 
     /// Objects under `content`: a file that was read, a memory file, a task or a to-do item.
     AttachedContent {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         file: ReadFile<'a> = "file",
-        path: Name<'a> = "path",
+        path: Cow<'a, str> = "path",
         content: Cow<'a, str> = "content",
         raw_content: Cow<'a, str> = "rawContent",
         content_differs_from_disk: bool = "contentDiffersFromDisk",
         globs: List<'a, Cow<'a, str>> = "globs",
-        parent: Name<'a> = "parent",
-        id: Name<'a> = "id",
+        parent: Cow<'a, str> = "parent",
+        id: Cow<'a, str> = "id",
         subject: Cow<'a, str> = "subject",
         description: Cow<'a, str> = "description",
-        status: Name<'a> = "status",
-        owner: Name<'a> = "owner",
+        status: Cow<'a, str> = "status",
+        owner: Cow<'a, str> = "owner",
         blocks: List<'a, Cow<'a, str>> = "blocks",
         blocked_by: List<'a, Cow<'a, str>> = "blockedBy",
         metadata: Open<'a> = "metadata",
         active_form: Cow<'a, str> = "activeForm",
-        priority: Name<'a> = "priority",
+        priority: Cow<'a, str> = "priority",
     }
 
     /// Why a hook blocked the model.
@@ -181,13 +181,13 @@ lens! {
 
     /// The environment of a session.
     EnvironmentSnapshot {
-        working_directory: Name<'a> = "workingDirectory",
+        working_directory: Cow<'a, str> = "workingDirectory",
         additional_working_directories: List<'a, Cow<'a, str>> = "additionalWorkingDirectories",
         is_git_repo: bool = "isGitRepo",
         is_worktree: bool = "isWorktree",
-        os_version: Name<'a> = "osVersion",
-        platform: Name<'a> = "platform",
-        shell: Name<'a> = "shell",
+        os_version: Cow<'a, str> = "osVersion",
+        platform: Cow<'a, str> = "platform",
+        shell: Cow<'a, str> = "shell",
     }
 
     /// Information about the folder of a session.
@@ -204,18 +204,18 @@ lens! {
 
     /// The model of a session.
     ModelIdentity {
-        model_id: Name<'a> = "modelId",
-        marketing_name: Name<'a> = "marketingName",
+        model_id: Cow<'a, str> = "modelId",
+        marketing_name: Cow<'a, str> = "marketingName",
         knowledge_cutoff: Cow<'a, str> = "knowledgeCutoff",
     }
 
     /// A memory file that was loaded.
     InstructionFile {
-        kind: Name<'a> = "type",
-        path: Name<'a> = "path",
+        kind: Cow<'a, str> = "type",
+        path: Cow<'a, str> = "path",
         content: Cow<'a, str> = "content",
         globs: List<'a, Cow<'a, str>> = "globs",
-        parent: Name<'a> = "parent",
+        parent: Cow<'a, str> = "parent",
     }
 
     /// How the copy of a file is presented to the model.
@@ -225,7 +225,7 @@ lens! {
 
     /// A tool that is loaded on demand.
     DeferredTool {
-        name: Name<'a> = "name",
+        name: Cow<'a, str> = "name",
         description: Cow<'a, str> = "description",
         input_schema: Open<'a> = "input_schema",
         defer_loading: bool = "defer_loading",

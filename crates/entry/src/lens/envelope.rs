@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use super::{
-    AttachmentBody, Content, Json, List, Message, Moment, Name, Open, ProgressBody, Todo, ToolUseResult, lens,
+    AttachmentBody, Content, Json, List, Message, Moment, Open, ProgressBody, Todo, ToolUseResult, lens,
 };
 
 lens! {
     /// The fields that `user`, `assistant`, `system`, `progress` and `attachment` lines share.
     Envelope {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         uuid: Cow<'a, str> = "uuid",
         parent_uuid: Cow<'a, str> = "parentUuid",
         /// The parent from a reader's point of view, across a compaction.
@@ -20,19 +20,19 @@ lens! {
         timestamp: Moment = "timestamp",
         is_sidechain: bool = "isSidechain",
         is_meta: bool = "isMeta",
-        user_type: Name<'a> = "userType",
-        entrypoint: Name<'a> = "entrypoint",
+        user_type: Cow<'a, str> = "userType",
+        entrypoint: Cow<'a, str> = "entrypoint",
         cwd: Cow<'a, str> = "cwd",
-        version: Name<'a> = "version",
-        git_branch: Name<'a> = "gitBranch",
+        version: Cow<'a, str> = "version",
+        git_branch: Cow<'a, str> = "gitBranch",
         /// The name that a plan file of the session would have.
-        slug: Name<'a> = "slug",
+        slug: Cow<'a, str> = "slug",
         /// The sub-agent that wrote the line.
-        agent_id: Name<'a> = "agentId",
-        agent_name: Name<'a> = "agentName",
-        team_name: Name<'a> = "teamName",
+        agent_id: Cow<'a, str> = "agentId",
+        agent_name: Cow<'a, str> = "agentName",
+        team_name: Cow<'a, str> = "teamName",
         /// `bg` for a session that runs in the background.
-        session_kind: Name<'a> = "sessionKind",
+        session_kind: Cow<'a, str> = "sessionKind",
         forked_from: ForkedFrom<'a> = "forkedFrom",
     }
 
@@ -49,11 +49,11 @@ lens! {
         /// The line with the tool call that this result answers.
         source_tool_assistant_uuid: Cow<'a, str> = "sourceToolAssistantUUID",
         /// The tool call that made Claude Code add this text (a skill).
-        source_tool_use_id: Name<'a> = "sourceToolUseID",
-        permission_mode: Name<'a> = "permissionMode",
+        source_tool_use_id: Cow<'a, str> = "sourceToolUseID",
+        permission_mode: Cow<'a, str> = "permissionMode",
         permission_decision: PermissionDecision<'a> = "permissionDecision",
-        prompt_id: Name<'a> = "promptId",
-        prompt_source: Name<'a> = "promptSource",
+        prompt_id: Cow<'a, str> = "promptId",
+        prompt_source: Cow<'a, str> = "promptSource",
         origin: Origin<'a> = "origin",
         turn_origin: Json<'a> = "turnOrigin",
         turn_position: TurnPosition<'a> = "turnPosition",
@@ -70,15 +70,15 @@ lens! {
         tool_ends_turn: bool = "toolEndsTurn",
         mcp_call_not_read_only: bool = "mcpCallNotReadOnly",
         classifier_meta_lines: Cow<'a, str> = "classifierMetaLines",
-        tool_denial_kind: Name<'a> = "toolDenialKind",
+        tool_denial_kind: Cow<'a, str> = "toolDenialKind",
         /// The parts of an MCP result besides its text (from 2.1.325).
         mcp_meta: McpMeta<'a> = "mcpMeta",
         /// The line repeats the summary of an earlier compaction.
         repeats_compact_summary: bool = "repeatsCompactSummary",
         /// The reply that the user interrupted.
-        interrupted_message_id: Name<'a> = "interruptedMessageId",
+        interrupted_message_id: Cow<'a, str> = "interruptedMessageId",
         /// The reply that a model refused to complete.
-        refused_message_id: Name<'a> = "refusedMessageId",
+        refused_message_id: Cow<'a, str> = "refusedMessageId",
         queue_skip_attachments: bool = "queueSkipAttachments",
         queue_transcript_only: bool = "queueTranscriptOnly",
         sandboxed: Json<'a> = "sandboxed",
@@ -98,7 +98,7 @@ lens! {
         name: Cow<'a, str> = "name",
         title: Cow<'a, str> = "title",
         description: Cow<'a, str> = "description",
-        mime_type: Name<'a> = "mimeType",
+        mime_type: Cow<'a, str> = "mimeType",
         size: u64 = "size",
     }
 
@@ -110,31 +110,31 @@ lens! {
 
     /// How a permission was granted or denied.
     PermissionDecision {
-        decision: Name<'a> = "decision",
-        reason_type: Name<'a> = "reasonType",
+        decision: Cow<'a, str> = "decision",
+        reason_type: Cow<'a, str> = "reasonType",
         source: Cow<'a, str> = "source",
-        reason_code: Name<'a> = "reasonCode",
-        grant_scope: Name<'a> = "grantScope",
-        rule_source: Name<'a> = "ruleSource",
+        reason_code: Cow<'a, str> = "reasonCode",
+        grant_scope: Cow<'a, str> = "grantScope",
+        rule_source: Cow<'a, str> = "ruleSource",
     }
 
     /// Details of a summary of part of the conversation.
     SummarizeMetadata {
-        direction: Name<'a> = "direction",
+        direction: Cow<'a, str> = "direction",
         messages_summarized: u64 = "messagesSummarized",
     }
 
     /// The cause of a prompt, such as `human` or `task-notification`.
     Origin {
-        kind: Name<'a> = "kind",
-        producer: Name<'a> = "producer",
-        run_id: Name<'a> = "runId",
+        kind: Cow<'a, str> = "kind",
+        producer: Cow<'a, str> = "producer",
+        run_id: Cow<'a, str> = "runId",
     }
 
     /// The requested amount of thinking.
     ThinkingMetadata {
         max_thinking_tokens: u64 = "maxThinkingTokens",
-        level: Name<'a> = "level",
+        level: Cow<'a, str> = "level",
         disabled: bool = "disabled",
         triggers: List<'a, ThinkingTrigger<'a>> = "triggers",
     }
@@ -149,7 +149,7 @@ lens! {
     /// The additional fields of `assistant` lines.
     Assistant {
         message: Message<'a> = "message",
-        request_id: Name<'a> = "requestId",
+        request_id: Cow<'a, str> = "requestId",
         /// The session that made the request, on lines that a fork copied (since 2.1.327).
         request_session_id: Cow<'a, str> = "requestSessionId",
         is_api_error_message: bool = "isApiErrorMessage",
@@ -157,7 +157,7 @@ lens! {
         error: Json<'a> = "error",
         api_error_status: u64 = "apiErrorStatus",
         api_error: Cow<'a, str> = "apiError",
-        api_error_type: Name<'a> = "apiErrorType",
+        api_error_type: Cow<'a, str> = "apiErrorType",
         error_details: Json<'a> = "errorDetails",
         api_error_is_transient: bool = "apiErrorIsTransient",
         /// Sending the request again cannot succeed.
@@ -169,18 +169,18 @@ lens! {
         server_classifier_request: Json<'a> = "serverClassifierRequest",
         /// Lines of a previous attempt at the same reply.
         supersedes_uuids: List<'a, Cow<'a, str>> = "supersedesUuids",
-        effort: Name<'a> = "effort",
+        effort: Cow<'a, str> = "effort",
         per_turn_effort: Json<'a> = "perTurnEffort",
-        attribution_agent: Name<'a> = "attributionAgent",
-        attribution_skill: Name<'a> = "attributionSkill",
-        attribution_plugin: Name<'a> = "attributionPlugin",
-        attribution_mcp_server: Name<'a> = "attributionMcpServer",
-        attribution_mcp_tool: Name<'a> = "attributionMcpTool",
+        attribution_agent: Cow<'a, str> = "attributionAgent",
+        attribution_skill: Cow<'a, str> = "attributionSkill",
+        attribution_plugin: Cow<'a, str> = "attributionPlugin",
+        attribution_mcp_server: Cow<'a, str> = "attributionMcpServer",
+        attribution_mcp_tool: Cow<'a, str> = "attributionMcpTool",
         api_block_index: u64 = "apiBlockIndex",
         made_by: Json<'a> = "madeBy",
         prompt_cache_requested: Json<'a> = "promptCacheRequested",
         request_ref: Json<'a> = "requestRef",
-        requested_model: Name<'a> = "requestedModel",
+        requested_model: Cow<'a, str> = "requestedModel",
         thinking_display: Json<'a> = "thinkingDisplay",
         thinking_duration_ms: f64 = "thinkingDurationMs",
         tool_input_stream_ms: Json<'a> = "toolInputStreamMs",
@@ -189,8 +189,8 @@ lens! {
     /// The additional fields of `progress` lines.
     Progress {
         data: ProgressBody<'a> = "data",
-        tool_use_id: Name<'a> = "toolUseID",
-        parent_tool_use_id: Name<'a> = "parentToolUseID",
+        tool_use_id: Cow<'a, str> = "toolUseID",
+        parent_tool_use_id: Cow<'a, str> = "parentToolUseID",
     }
 
     /// The additional fields of `attachment` lines.
@@ -199,7 +199,7 @@ lens! {
         /// The attachment as sent to the model (from 2.1.2xx).
         rendered: List<'a, Rendered<'a>> = "rendered",
         rendered_in_human_turn: List<'a, Rendered<'a>> = "renderedInHumanTurn",
-        rendered_role: Name<'a> = "renderedRole",
+        rendered_role: Cow<'a, str> = "renderedRole",
         rendered_beside_tool_result: Json<'a> = "renderedBesideToolResult",
         /// The attachment repeats an earlier one that the context has lost.
         reread_entry: Json<'a> = "rereadEntry",

@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use super::{Drift, FromJson, Json, JsonKind, List, Mixed, Name, Object, Open, lens};
+use super::{Drift, FromJson, Json, JsonKind, List, Mixed, Object, Open, lens};
 use crate::index::IndexedBlocks;
 use crate::lens::Lens;
 
 lens! {
     /// A message of the user or the model.
     Message {
-        id: Name<'a> = "id",
+        id: Cow<'a, str> = "id",
         /// Always `message`.
-        kind: Name<'a> = "type",
-        role: Name<'a> = "role",
-        model: Name<'a> = "model",
+        kind: Cow<'a, str> = "type",
+        role: Cow<'a, str> = "role",
+        model: Cow<'a, str> = "model",
         content: Content<'a> = "content",
-        stop_reason: Name<'a> = "stop_reason",
+        stop_reason: Cow<'a, str> = "stop_reason",
         stop_sequence: Cow<'a, str> = "stop_sequence",
         stop_details: StopDetails<'a> = "stop_details",
         usage: Usage<'a> = "usage",
@@ -26,14 +26,14 @@ lens! {
 
     /// Details of why a reply ended.
     StopDetails {
-        kind: Name<'a> = "type",
-        category: Name<'a> = "category",
+        kind: Cow<'a, str> = "type",
+        category: Cow<'a, str> = "category",
         explanation: Cow<'a, str> = "explanation",
     }
 
     /// The container in which code ran.
     Container {
-        id: Name<'a> = "id",
+        id: Cow<'a, str> = "id",
         expires_at: Cow<'a, str> = "expires_at",
     }
 
@@ -44,7 +44,7 @@ lens! {
 
     /// One edit that the API made to the context.
     ContextEdit {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         cleared_input_tokens: u64 = "cleared_input_tokens",
         cleared_tool_uses: u64 = "cleared_tool_uses",
         cleared_thinking_turns: u64 = "cleared_thinking_turns",
@@ -57,7 +57,7 @@ lens! {
 
     /// Why the cache was not used.
     CacheMissReason {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         cache_missed_input_tokens: u64 = "cache_missed_input_tokens",
     }
 
@@ -70,9 +70,9 @@ lens! {
         /// The cache writes by lifetime.
         cache_creation: CacheCreation<'a> = "cache_creation",
         server_tool_use: ServerToolUse<'a> = "server_tool_use",
-        service_tier: Name<'a> = "service_tier",
-        inference_geo: Name<'a> = "inference_geo",
-        speed: Name<'a> = "speed",
+        service_tier: Cow<'a, str> = "service_tier",
+        inference_geo: Cow<'a, str> = "inference_geo",
+        speed: Cow<'a, str> = "speed",
         /// The same counts for each step on the server; never add them to the totals.
         iterations: List<'a, Iteration<'a>> = "iterations",
         output_tokens_details: OutputTokensDetails<'a> = "output_tokens_details",
@@ -98,8 +98,8 @@ lens! {
 
     /// One step on the server within a reply.
     Iteration {
-        kind: Name<'a> = "type",
-        model: Name<'a> = "model",
+        kind: Cow<'a, str> = "type",
+        model: Cow<'a, str> = "model",
         input_tokens: u64 = "input_tokens",
         output_tokens: u64 = "output_tokens",
         cache_creation_input_tokens: u64 = "cache_creation_input_tokens",
@@ -109,17 +109,17 @@ lens! {
 
     /// A content block of any type. Which fields it has depends on [`Block::kind`].
     Block {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         text: Cow<'a, str> = "text",
         thinking: Cow<'a, str> = "thinking",
         signature: Cow<'a, str> = "signature",
         /// For `redacted_thinking`.
         data: Cow<'a, str> = "data",
-        id: Name<'a> = "id",
-        name: Name<'a> = "name",
+        id: Cow<'a, str> = "id",
+        name: Cow<'a, str> = "name",
         input: Open<'a> = "input",
         caller: Caller<'a> = "caller",
-        tool_use_id: Name<'a> = "tool_use_id",
+        tool_use_id: Cow<'a, str> = "tool_use_id",
         is_error: bool = "is_error",
         content: Content<'a> = "content",
         source: Source<'a> = "source",
@@ -127,12 +127,12 @@ lens! {
         context: Json<'a> = "context",
         citations: Mixed<'a, Citation<'a>> = "citations",
         /// For `tool_reference`.
-        tool_name: Name<'a> = "tool_name",
+        tool_name: Cow<'a, str> = "tool_name",
         /// For `fallback`: the models before and after.
         from: Mixed<'a, FallbackModel<'a>> = "from",
         to: Mixed<'a, FallbackModel<'a>> = "to",
         cache_control: CacheControl<'a> = "cache_control",
-        server_name: Name<'a> = "server_name",
+        server_name: Cow<'a, str> = "server_name",
         /// For search results.
         url: Cow<'a, str> = "url",
         page_age: Json<'a> = "page_age",
@@ -140,7 +140,7 @@ lens! {
         /// For `resource` and `resource_link`, from MCP servers.
         resource: Resource<'a> = "resource",
         uri: Cow<'a, str> = "uri",
-        mime_type: Name<'a> = "mimeType",
+        mime_type: Cow<'a, str> = "mimeType",
         description: Cow<'a, str> = "description",
         annotations: Open<'a> = "annotations",
         meta: Open<'a> = "_meta",
@@ -148,13 +148,13 @@ lens! {
 
     /// The origin of a tool call: the model itself, or code that it wrote.
     Caller {
-        kind: Name<'a> = "type",
-        tool_id: Name<'a> = "tool_id",
+        kind: Cow<'a, str> = "type",
+        tool_id: Cow<'a, str> = "tool_id",
     }
 
     /// The source that a text cites.
     Citation {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         cited_text: Cow<'a, str> = "cited_text",
         title: Cow<'a, str> = "title",
         url: Cow<'a, str> = "url",
@@ -162,7 +162,7 @@ lens! {
         source: Cow<'a, str> = "source",
         document_index: u64 = "document_index",
         document_title: Cow<'a, str> = "document_title",
-        file_id: Name<'a> = "file_id",
+        file_id: Cow<'a, str> = "file_id",
         start_char_index: u64 = "start_char_index",
         end_char_index: u64 = "end_char_index",
         start_page_number: u64 = "start_page_number",
@@ -174,33 +174,33 @@ lens! {
 
     /// The model that refused, or the model that replaced it.
     FallbackModel {
-        model: Name<'a> = "model",
+        model: Cow<'a, str> = "model",
     }
 
     /// A marker up to which a request is cached.
     CacheControl {
-        kind: Name<'a> = "type",
-        ttl: Name<'a> = "ttl",
-        scope: Name<'a> = "scope",
+        kind: Cow<'a, str> = "type",
+        ttl: Cow<'a, str> = "ttl",
+        scope: Cow<'a, str> = "scope",
     }
 
     /// A resource of an MCP server.
     Resource {
         uri: Cow<'a, str> = "uri",
-        mime_type: Name<'a> = "mimeType",
+        mime_type: Cow<'a, str> = "mimeType",
         text: Cow<'a, str> = "text",
         blob: Cow<'a, str> = "blob",
-        name: Name<'a> = "name",
+        name: Cow<'a, str> = "name",
         meta: Open<'a> = "_meta",
     }
 
     /// The bytes of an image or document.
     Source {
-        kind: Name<'a> = "type",
-        media_type: Name<'a> = "media_type",
+        kind: Cow<'a, str> = "type",
+        media_type: Cow<'a, str> = "media_type",
         data: Cow<'a, str> = "data",
         url: Cow<'a, str> = "url",
-        file_id: Name<'a> = "file_id",
+        file_id: Cow<'a, str> = "file_id",
         content: Content<'a> = "content",
     }
 }
@@ -274,10 +274,21 @@ impl<'a> Content<'a> {
 
     /// Returns the blocks, if the content is a list.
     pub fn blocks(self) -> impl Iterator<Item = Block<'a>> {
-        let known = self.blocks.into_iter().flatten();
-        let known = known.map(|(json, fields)| Block::over(Object::indexed(json, fields)));
+        let indexed =
+            self.blocks.into_iter().flat_map(|blocks| (0..blocks.len()).map(move |i| blocks.get(i)));
+        let indexed = indexed.flatten().map(|(json, fields)| Block::over(Object::indexed(json, fields)));
         let found = self.blocks.is_none().then(|| self.json.items().filter_map(Block::from_json));
-        known.chain(found.into_iter().flatten())
+        indexed.chain(found.into_iter().flatten())
+    }
+
+    /// Returns the block at a position in the list. Takes constant time for the content of a message.
+    pub fn block(self, position: usize) -> Option<Block<'a>> {
+        match self.blocks {
+            Some(blocks) => {
+                blocks.get(position).map(|(json, fields)| Block::over(Object::indexed(json, fields)))
+            }
+            None => self.blocks().nth(position),
+        }
     }
 
     /// Returns the text of the content: the string, or the text blocks separated by line breaks.

@@ -24,7 +24,7 @@ pub use system::*;
 pub use tool::*;
 
 use crate::index::{IndexedBlocks, IndexedFields};
-use crate::json::{Json, JsonKey, JsonKind, MAX_NAME};
+use crate::json::{Json, JsonKey, JsonKind};
 use crate::kind::Kind;
 use crate::timestamp::{self, Millis};
 use crate::{Entry, JsonItems};
@@ -139,7 +139,7 @@ pub trait FromJson<'a>: Sized {
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         drift.members(json, &[]);
         for item in json.items() {
-            drift.inside(|drift| Self::drift(item, drift));
+            Self::drift(item, drift);
         }
     }
 }
@@ -153,23 +153,6 @@ impl<'a> FromJson<'a> for Cow<'a, str> {
 
     fn from_json(json: Json<'a>) -> Option<Self> {
         json.as_str()
-    }
-}
-
-/// The name of something, an id or a path: a string of at most [`MAX_NAME`] bytes. A longer one counts as
-/// missing.
-#[derive(Clone, Debug)]
-pub struct Name<'a>(Cow<'a, str>);
-
-impl<'a> FromJson<'a> for Name<'a> {
-    type Value = Cow<'a, str>;
-
-    fn value(self) -> Cow<'a, str> {
-        self.0
-    }
-
-    fn from_json(json: Json<'a>) -> Option<Self> {
-        json.as_name().map(Self)
     }
 }
 
@@ -259,7 +242,7 @@ impl<'a, L: FromJson<'a>> FromJson<'a> for Mixed<'a, L> {
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         match json.kind() {
             JsonKind::Object => L::drift(json, drift),
-            _ => json.items().for_each(|item| drift.inside(|drift| Self::drift(item, drift))),
+            _ => json.items().for_each(|item| Self::drift(item, drift)),
         }
     }
 }
@@ -350,7 +333,7 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for List<'a, T> {
     fn drift(json: Json<'_>, drift: &mut Drift<'_>) {
         drift.members(json, &[]);
         for item in json.items() {
-            drift.inside(|drift| T::drift(item, drift));
+            T::drift(item, drift);
         }
     }
 }
@@ -358,35 +341,21 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for List<'a, T> {
 /// Reports the keys of an entry that no lens defines.
 pub struct Drift<'s> {
     path: String,
-    depth: usize,
     sink: &'s mut dyn FnMut(&str),
 }
 
-/// The depth down to which keys are reported. The format has about ten levels.
-const MAX_DRIFT_DEPTH: usize = 64;
-
 impl Drift<'_> {
-    /// Runs `inner` for a value inside of the current one, unless it is nested too deeply.
-    pub(crate) fn inside(&mut self, inner: impl FnOnce(&mut Self)) {
-        if self.depth < MAX_DRIFT_DEPTH {
-            self.depth += 1;
-            inner(self);
-            self.depth -= 1;
-        }
-    }
-
     /// Runs `inner` for a value inside of the current one, with `name` appended to the path.
     pub(crate) fn at(&mut self, name: &str, inner: impl FnOnce(&mut Self)) {
         let length = self.path.len();
         self.path.push('.');
         self.path.push_str(name);
-        self.inside(inner);
+        inner(self);
         self.path.truncate(length);
     }
 
-    /// Reports a key that is unknown at the current path. A long one is truncated.
+    /// Reports a key that is unknown at the current path.
     pub(crate) fn report(&mut self, name: &str) {
-        let name = &name[..name.floor_char_boundary(MAX_NAME)];
         self.at(name, |drift| (drift.sink)(&drift.path));
     }
 
@@ -396,55 +365,25 @@ impl Drift<'_> {
     /// keys counts.
     pub(crate) fn members(&mut self, json: Json<'_>, lenses: &[Knows]) {
         for (key, value) in json.members() {
-            let mut fewest: Option<UnknownKeys> = None;
+            let mut fewest: Option<Vec<String>> = None;
             for knows in lenses {
-                let mut found = UnknownKeys::default();
-                let mut sink = |path: &str| found.add(path);
-                let mut inner =
-                    Drift { path: std::mem::take(&mut self.path), depth: self.depth, sink: &mut sink };
+                let mut found = Vec::new();
+                let mut sink = |path: &str| found.push(path.to_owned());
+                let mut inner = Drift { path: std::mem::take(&mut self.path), sink: &mut sink };
                 let is_known = knows(key, value, &mut inner);
                 self.path = std::mem::take(&mut inner.path);
-                if is_known && fewest.as_ref().is_none_or(|fewest| found.count() < fewest.count()) {
+                if is_known && fewest.as_ref().is_none_or(|fewest| found.len() < fewest.len()) {
                     fewest = Some(found);
                 }
-                if fewest.as_ref().is_some_and(|fewest| fewest.count() == 0) {
+                if fewest.as_ref().is_some_and(Vec::is_empty) {
                     break;
                 }
             }
             match fewest {
-                Some(found) => {
-                    found.paths.iter().for_each(|path| (self.sink)(path));
-                    (0..found.n_more).for_each(|_| self.report(MORE_KEYS));
-                }
+                Some(found) => found.iter().for_each(|path| (self.sink)(path)),
                 None => self.report(&key.name()),
             }
         }
-    }
-}
-
-/// The number of unknown keys inside a value that are reported by name. A hostile line has very many.
-const MAX_UNKNOWN_KEYS: usize = 10_000;
-/// The name under which further ones are reported.
-const MORE_KEYS: &str = "(more)";
-
-/// The unknown keys inside a value.
-#[derive(Default)]
-struct UnknownKeys {
-    paths: Vec<String>,
-    n_more: usize,
-}
-
-impl UnknownKeys {
-    fn add(&mut self, path: &str) {
-        if self.paths.len() < MAX_UNKNOWN_KEYS {
-            self.paths.push(path.to_owned());
-        } else {
-            self.n_more += 1;
-        }
-    }
-
-    fn count(&self) -> usize {
-        self.paths.len() + self.n_more
     }
 }
 
@@ -457,7 +396,7 @@ pub(crate) type Knows = fn(JsonKey<'_>, Json<'_>, &mut Drift<'_>) -> bool;
 pub fn drift(entry: &Entry, sink: &mut dyn FnMut(&str)) {
     let (Some(object), Some(lenses)) = (entry.object(), lenses_of(entry.kind())) else { return };
     let path = entry.kind().name().unwrap_or_default().to_owned();
-    let mut drift = Drift { path, depth: 0, sink };
+    let mut drift = Drift { path, sink };
     drift.members(object.json(), &lenses);
 }
 

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::{Drift, FromJson, Json, Lens, List, Name, lens, lenses_of};
+use super::{Drift, FromJson, Json, Lens, List, lens, lenses_of};
 use crate::kind::Kind;
 use crate::value;
 
 lens! {
     /// The body of a `progress` line. Which fields it has depends on [`ProgressBody::kind`].
     ProgressBody {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
 
         /// `bash_progress`: the latest lines of output.
         output: Cow<'a, str> = "output",
@@ -18,29 +18,29 @@ lens! {
         total_lines: u64 = "totalLines",
         total_bytes: u64 = "totalBytes",
         timeout_ms: u64 = "timeoutMs",
-        task_id: Name<'a> = "taskId",
+        task_id: Cow<'a, str> = "taskId",
 
         /// `hook_progress`.
-        hook_event: Name<'a> = "hookEvent",
-        hook_name: Name<'a> = "hookName",
+        hook_event: Cow<'a, str> = "hookEvent",
+        hook_name: Cow<'a, str> = "hookName",
         command: Cow<'a, str> = "command",
 
         /// `agent_progress`: a line of the sub-agent, as written in its own file.
         message: InnerLine<'a> = "message",
         normalized_messages: List<'a, InnerLine<'a>> = "normalizedMessages",
-        agent_id: Name<'a> = "agentId",
+        agent_id: Cow<'a, str> = "agentId",
         prompt: Cow<'a, str> = "prompt",
         resume: Json<'a> = "resume",
 
         /// `mcp_progress`.
-        server_name: Name<'a> = "serverName",
-        tool_name: Name<'a> = "toolName",
-        status: Name<'a> = "status",
+        server_name: Cow<'a, str> = "serverName",
+        tool_name: Cow<'a, str> = "toolName",
+        status: Cow<'a, str> = "status",
         elapsed_time_ms: f64 = "elapsedTimeMs",
 
         /// `waiting_for_task`.
         task_description: Cow<'a, str> = "taskDescription",
-        task_type: Name<'a> = "taskType",
+        task_type: Cow<'a, str> = "taskType",
 
         /// `query_update`, `search_results_received`.
         query: Cow<'a, str> = "query",
@@ -62,7 +62,7 @@ impl<'a> ProgressBody<'a> {
     pub fn agent_progress(self) -> Option<AgentProgress<'a>> {
         let [kind, agent_id, message] = self.object().get_all(["type", "agentId", "message"]);
         let is_agent = kind?.as_str()? == value::AGENT_PROGRESS;
-        is_agent.then(|| AgentProgress { agent_id: agent_id.and_then(Json::as_name), message })
+        is_agent.then(|| AgentProgress { agent_id: agent_id.and_then(Json::as_str), message })
     }
 }
 

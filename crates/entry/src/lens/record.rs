@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use super::{Block, Json, Knows, List, Map, Mixed, Moment, Name, Open, lens};
+use super::{Block, Json, Knows, List, Map, Mixed, Moment, Open, lens};
 use crate::kind::Kind;
 use crate::lens::Lens;
 
 lens! {
     /// The fields that all such lines share.
     Record {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         session_id: Cow<'a, str> = "sessionId",
         session_id_too: Cow<'a, str> = "session_id",
         timestamp: Moment = "timestamp",
         uuid: Cow<'a, str> = "uuid",
-        agent_id: Name<'a> = "agentId",
-        version: Name<'a> = "version",
+        agent_id: Cow<'a, str> = "agentId",
+        version: Cow<'a, str> = "version",
         cwd: Cow<'a, str> = "cwd",
     }
 
@@ -27,14 +27,14 @@ lens! {
 
     /// `file-history-snapshot`.
     FileHistorySnapshot {
-        message_id: Name<'a> = "messageId",
+        message_id: Cow<'a, str> = "messageId",
         snapshot: Snapshot<'a> = "snapshot",
         is_snapshot_update: bool = "isSnapshotUpdate",
     }
 
     /// The files at the time of a prompt.
     Snapshot {
-        message_id: Name<'a> = "messageId",
+        message_id: Cow<'a, str> = "messageId",
         timestamp: Moment = "timestamp",
         /// The snapshot was taken before the turn changed a file.
         pre_checkpoint: Json<'a> = "preCheckpoint",
@@ -44,29 +44,29 @@ lens! {
 
     /// The backup of a file's earlier content; without a name if the file did not exist.
     Backup {
-        backup_file_name: Name<'a> = "backupFileName",
+        backup_file_name: Cow<'a, str> = "backupFileName",
         version: u64 = "version",
         backup_time: Moment = "backupTime",
-        real_parent_dir: Name<'a> = "realParentDir",
+        real_parent_dir: Cow<'a, str> = "realParentDir",
     }
 
     /// `file-history-delta`: one more backup for a snapshot.
     FileHistoryDelta {
-        message_id: Name<'a> = "messageId",
+        message_id: Cow<'a, str> = "messageId",
         snapshot_message_id: Cow<'a, str> = "snapshotMessageId",
-        tracking_path: Name<'a> = "trackingPath",
+        tracking_path: Cow<'a, str> = "trackingPath",
         backup: Backup<'a> = "backup",
     }
 
     /// `queue-operation`.
     QueueOperation {
         /// `enqueue`, `dequeue`, `remove` or `popAll`.
-        operation: Name<'a> = "operation",
+        operation: Cow<'a, str> = "operation",
         content: Mixed<'a, Block<'a>> = "content",
         /// Why a prompt was removed from the queue, such as `absorbed_mid_turn`.
         reason: Cow<'a, str> = "reason",
         command_uuid: Cow<'a, str> = "commandUuid",
-        delivery_id: Name<'a> = "deliveryId",
+        delivery_id: Cow<'a, str> = "deliveryId",
     }
 
     /// `last-prompt`.
@@ -94,19 +94,19 @@ lens! {
 
     /// `agent-name`, `agent-color`, `agent-setting`.
     AgentSetup {
-        agent_name: Name<'a> = "agentName",
-        agent_color: Name<'a> = "agentColor",
+        agent_name: Cow<'a, str> = "agentName",
+        agent_color: Cow<'a, str> = "agentColor",
         agent_setting: Json<'a> = "agentSetting",
     }
 
     /// `mode`.
     Mode {
-        mode: Name<'a> = "mode",
+        mode: Cow<'a, str> = "mode",
     }
 
     /// `permission-mode`.
     PermissionMode {
-        permission_mode: Name<'a> = "permissionMode",
+        permission_mode: Cow<'a, str> = "permissionMode",
     }
 
     /// `pr-link`.
@@ -118,7 +118,7 @@ lens! {
 
     /// `frame-link`.
     FrameLink {
-        path: Name<'a> = "path",
+        path: Cow<'a, str> = "path",
         frame_url: Cow<'a, str> = "frameUrl",
         title: Cow<'a, str> = "title",
     }
@@ -130,8 +130,8 @@ lens! {
 
     /// The placeholder for content that was moved out of the log.
     Replacement {
-        kind: Name<'a> = "kind",
-        tool_use_id: Name<'a> = "toolUseId",
+        kind: Cow<'a, str> = "kind",
+        tool_use_id: Cow<'a, str> = "toolUseId",
         replacement: Cow<'a, str> = "replacement",
     }
 
@@ -175,12 +175,12 @@ lens! {
 
     /// `api-request`: a request, with its parts by reference.
     ApiRequest {
-        id: Name<'a> = "id",
+        id: Cow<'a, str> = "id",
         base: Json<'a> = "base",
         keep: Json<'a> = "keep",
         tail: List<'a, Json<'a>> = "tail",
         params: Open<'a> = "params",
-        shape_hash: Name<'a> = "shapeHash",
+        shape_hash: Cow<'a, str> = "shapeHash",
         query_source: Cow<'a, str> = "querySource",
         cache_control: Open<'a> = "cacheControl",
         request_digest: Json<'a> = "requestDigest",
@@ -189,18 +189,18 @@ lens! {
     /// `api-request-shape`: the system prompt and tools of requests.
     ApiRequestShape {
         shape: Open<'a> = "shape",
-        shape_hash: Name<'a> = "shapeHash",
+        shape_hash: Cow<'a, str> = "shapeHash",
     }
 
     /// `api-request-blob`: a second copy of a message.
     ApiRequestBlob {
-        hash: Name<'a> = "hash",
+        hash: Cow<'a, str> = "hash",
         message: Open<'a> = "message",
     }
 
     /// `relocated`: the session was moved to another working directory.
     Relocated {
-        relocated_cwd: Name<'a> = "relocatedCwd",
+        relocated_cwd: Cow<'a, str> = "relocatedCwd",
     }
 
     /// `worktree-state`: the worktree that the session is in; `null` after leaving it.
@@ -210,11 +210,11 @@ lens! {
 
     /// A worktree that a session works in.
     WorktreeSession {
-        worktree_name: Name<'a> = "worktreeName",
-        worktree_path: Name<'a> = "worktreePath",
-        worktree_branch: Name<'a> = "worktreeBranch",
-        original_cwd: Name<'a> = "originalCwd",
-        pre_enter_original_cwd: Name<'a> = "preEnterOriginalCwd",
+        worktree_name: Cow<'a, str> = "worktreeName",
+        worktree_path: Cow<'a, str> = "worktreePath",
+        worktree_branch: Cow<'a, str> = "worktreeBranch",
+        original_cwd: Cow<'a, str> = "originalCwd",
+        pre_enter_original_cwd: Cow<'a, str> = "preEnterOriginalCwd",
     }
 
     /// `fork-context-ref`: a sub-agent starts from the conversation of its parent.

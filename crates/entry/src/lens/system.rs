@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::{Json, Knows, List, Mixed, Name, Open, lens};
+use super::{Json, Knows, List, Mixed, Open, lens};
 use crate::lens::Lens;
 
 lens! {
     /// The fields that `system` lines of any subtype may have.
     System {
-        subtype: Name<'a> = "subtype",
+        subtype: Cow<'a, str> = "subtype",
         content: Cow<'a, str> = "content",
-        level: Name<'a> = "level",
+        level: Cow<'a, str> = "level",
         /// Shown to the user but not sent (from 2.1.325).
         is_display_only: bool = "isDisplayOnly",
         retracted_message_uuids: List<'a, Cow<'a, str>> = "retractedMessageUuids",
@@ -31,7 +31,7 @@ lens! {
 
     /// The report of `/context`.
     ContextUsage {
-        model: Name<'a> = "model",
+        model: Cow<'a, str> = "model",
         percentage: f64 = "percentage",
         total_tokens: u64 = "total_tokens",
         raw_max_tokens: u64 = "raw_max_tokens",
@@ -44,10 +44,10 @@ lens! {
 
     /// A part of the context and its size.
     ContextPart {
-        kind: Name<'a> = "kind",
-        name: Name<'a> = "name",
+        kind: Cow<'a, str> = "kind",
+        name: Cow<'a, str> = "name",
         source: Cow<'a, str> = "source",
-        path: Name<'a> = "path",
+        path: Cow<'a, str> = "path",
         server: Cow<'a, str> = "server",
         tokens: u64 = "tokens",
     }
@@ -66,7 +66,7 @@ lens! {
 
     /// Why a prompt was not sent.
     PromptEnding {
-        kind: Name<'a> = "kind",
+        kind: Cow<'a, str> = "kind",
         reason: Cow<'a, str> = "reason",
     }
 
@@ -78,7 +78,7 @@ lens! {
     /// Statistics of a compaction.
     CompactMetadata {
         /// `auto` or `manual`.
-        trigger: Name<'a> = "trigger",
+        trigger: Cow<'a, str> = "trigger",
         pre_tokens: u64 = "preTokens",
         post_tokens: u64 = "postTokens",
         duration_ms: f64 = "durationMs",
@@ -111,7 +111,7 @@ lens! {
 
     /// The content that a microcompaction dropped.
     MicrocompactMetadata {
-        trigger: Name<'a> = "trigger",
+        trigger: Cow<'a, str> = "trigger",
         pre_tokens: u64 = "preTokens",
         tokens_saved: u64 = "tokensSaved",
         compacted_tool_ids: List<'a, Cow<'a, str>> = "compactedToolIds",
@@ -133,9 +133,9 @@ lens! {
         failed_hook_error_indexes: List<'a, Json<'a>> = "failedHookErrorIndexes",
         hook_additional_context: List<'a, Json<'a>> = "hookAdditionalContext",
         prevented_continuation: bool = "preventedContinuation",
-        stop_reason: Name<'a> = "stopReason",
+        stop_reason: Cow<'a, str> = "stopReason",
         has_output: bool = "hasOutput",
-        tool_use_id: Name<'a> = "toolUseID",
+        tool_use_id: Cow<'a, str> = "toolUseID",
     }
 
     /// A hook that ran.
@@ -157,7 +157,7 @@ lens! {
 
     /// A failed request, as reported by the client or by the API.
     FailedRequest {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         status: Json<'a> = "status",
         message: Cow<'a, str> = "message",
         formatted: Cow<'a, str> = "formatted",
@@ -217,21 +217,21 @@ lens! {
     ErrorCause {
         code: Cow<'a, str> = "code",
         errno: Json<'a> = "errno",
-        path: Name<'a> = "path",
+        path: Cow<'a, str> = "path",
         message: Cow<'a, str> = "message",
         cause: Json<'a> = "cause",
     }
 
     /// `model_refusal_fallback`: one model refused and another replied.
     ModelRefusalFallback {
-        direction: Name<'a> = "direction",
-        trigger: Name<'a> = "trigger",
-        original_model: Name<'a> = "originalModel",
-        fallback_model: Name<'a> = "fallbackModel",
-        api_refusal_category: Name<'a> = "apiRefusalCategory",
+        direction: Cow<'a, str> = "direction",
+        trigger: Cow<'a, str> = "trigger",
+        original_model: Cow<'a, str> = "originalModel",
+        fallback_model: Cow<'a, str> = "fallbackModel",
+        api_refusal_category: Cow<'a, str> = "apiRefusalCategory",
         api_refusal_explanation: Cow<'a, str> = "apiRefusalExplanation",
         refused_user_message_uuid: Cow<'a, str> = "refusedUserMessageUuid",
-        request_id: Name<'a> = "requestId",
+        request_id: Cow<'a, str> = "requestId",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Drift, FromJson, Json, JsonKind, Knows, List, Map, Mixed, Name, Object, Open, Usage, lens};
+use super::{Drift, FromJson, Json, JsonKind, Knows, List, Map, Mixed, Object, Open, Usage, lens};
 use crate::lens::{Content, Lens};
 
 /// The structured result of a tool.
@@ -64,9 +64,9 @@ lens! {
         is_image: bool = "isImage",
         no_output_expected: bool = "noOutputExpected",
         return_code_interpretation: Cow<'a, str> = "returnCodeInterpretation",
-        background_task_id: Name<'a> = "backgroundTaskId",
+        background_task_id: Cow<'a, str> = "backgroundTaskId",
         git_operation: GitOperation<'a> = "gitOperation",
-        persisted_output_path: Name<'a> = "persistedOutputPath",
+        persisted_output_path: Cow<'a, str> = "persistedOutputPath",
         persisted_output_size: u64 = "persistedOutputSize",
         code: Json<'a> = "code",
         /// Files that the command changed (from 2.1.300, in a git repository).
@@ -85,26 +85,26 @@ lens! {
 
     /// A commit that a command created.
     GitCommit {
-        kind: Name<'a> = "kind",
+        kind: Cow<'a, str> = "kind",
         sha: Cow<'a, str> = "sha",
-        branch: Name<'a> = "branch",
+        branch: Cow<'a, str> = "branch",
     }
 
     /// A branch that a command pushed.
     GitPush {
-        branch: Name<'a> = "branch",
+        branch: Cow<'a, str> = "branch",
     }
 
     /// A branch that a command created or switched to.
     GitBranch {
-        action: Name<'a> = "action",
+        action: Cow<'a, str> = "action",
         #[doc = "The branch."]
-        reference: Name<'a> = "ref",
+        reference: Cow<'a, str> = "ref",
     }
 
     /// A pull request that a command created or changed.
     GitPullRequest {
-        action: Name<'a> = "action",
+        action: Cow<'a, str> = "action",
         number: u64 = "number",
         url: Cow<'a, str> = "url",
     }
@@ -124,7 +124,7 @@ lens! {
     /// A file that a command changed. For a file tracked by git, the hunks may be relative to the last
     /// commit.
     BashEditFile {
-        file_path: Name<'a> = "filePath",
+        file_path: Cow<'a, str> = "filePath",
         hunks: List<'a, PatchHunk<'a>> = "hunks",
         created: bool = "created",
         deleted: bool = "deleted",
@@ -134,8 +134,8 @@ lens! {
     BashOutputResult {
         command: Cow<'a, str> = "command",
         exit_code: f64 = "exitCode",
-        shell_id: Name<'a> = "shellId",
-        status: Name<'a> = "status",
+        shell_id: Cow<'a, str> = "shellId",
+        status: Cow<'a, str> = "status",
         stdout: Cow<'a, str> = "stdout",
         stderr: Cow<'a, str> = "stderr",
         stdout_lines: u64 = "stdoutLines",
@@ -147,34 +147,34 @@ lens! {
     StopResult {
         message: Cow<'a, str> = "message",
         success: bool = "success",
-        shell_id: Name<'a> = "shell_id",
-        task_id: Name<'a> = "task_id",
-        task_type: Name<'a> = "task_type",
+        shell_id: Cow<'a, str> = "shell_id",
+        task_id: Cow<'a, str> = "task_id",
+        task_type: Cow<'a, str> = "task_type",
         command: Cow<'a, str> = "command",
     }
 
     /// Result of Read.
     ReadResult {
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         file: ReadFile<'a> = "file",
     }
 
     /// The file, or part of a file, that was read.
     ReadFile {
-        file_path: Name<'a> = "filePath",
+        file_path: Cow<'a, str> = "filePath",
         content: Cow<'a, str> = "content",
         num_lines: u64 = "numLines",
         start_line: u64 = "startLine",
         total_lines: u64 = "totalLines",
         /// For an image.
         base64: Cow<'a, str> = "base64",
-        kind: Name<'a> = "type",
+        kind: Cow<'a, str> = "type",
         original_size: u64 = "originalSize",
         dimensions: ImageDimensions<'a> = "dimensions",
         /// For a notebook.
         cells: List<'a, NotebookCell<'a>> = "cells",
         count: u64 = "count",
-        output_dir: Name<'a> = "outputDir",
+        output_dir: Cow<'a, str> = "outputDir",
     }
 
     /// The original size of an image, and its size as displayed.
@@ -187,9 +187,9 @@ lens! {
 
     /// A cell of a notebook.
     NotebookCell {
-        cell_type: Name<'a> = "cellType",
+        cell_type: Cow<'a, str> = "cellType",
         cell_id: Cow<'a, str> = "cell_id",
-        language: Name<'a> = "language",
+        language: Cow<'a, str> = "language",
         execution_count: Json<'a> = "execution_count",
         source: Cow<'a, str> = "source",
         /// In the formats of the notebook's tools.
@@ -198,7 +198,7 @@ lens! {
 
     /// Result of Edit.
     EditResult {
-        file_path: Name<'a> = "filePath",
+        file_path: Cow<'a, str> = "filePath",
         old_string: Cow<'a, str> = "oldString",
         new_string: Cow<'a, str> = "newString",
         original_file: Cow<'a, str> = "originalFile",
@@ -211,7 +211,7 @@ lens! {
 
     /// Result of MultiEdit.
     MultiEditResult {
-        file_path: Name<'a> = "filePath",
+        file_path: Cow<'a, str> = "filePath",
         edits: List<'a, TextReplacement<'a>> = "edits",
         original_file_contents: Cow<'a, str> = "originalFileContents",
         structured_patch: List<'a, PatchHunk<'a>> = "structuredPatch",
@@ -228,8 +228,8 @@ lens! {
     /// Result of Write.
     WriteResult {
         /// `create` or `update`.
-        kind: Name<'a> = "type",
-        file_path: Name<'a> = "filePath",
+        kind: Cow<'a, str> = "type",
+        file_path: Cow<'a, str> = "filePath",
         content: Cow<'a, str> = "content",
         original_file: Cow<'a, str> = "originalFile",
         structured_patch: List<'a, PatchHunk<'a>> = "structuredPatch",
@@ -250,12 +250,12 @@ lens! {
     NotebookEditResult {
         cell_number: Json<'a> = "cell_number",
         cell_id: Cow<'a, str> = "cell_id",
-        cell_type: Name<'a> = "cell_type",
-        edit_mode: Name<'a> = "edit_mode",
+        cell_type: Cow<'a, str> = "cell_type",
+        edit_mode: Cow<'a, str> = "edit_mode",
         error: Cow<'a, str> = "error",
-        language: Name<'a> = "language",
+        language: Cow<'a, str> = "language",
         new_source: Cow<'a, str> = "new_source",
-        notebook_path: Name<'a> = "notebook_path",
+        notebook_path: Cow<'a, str> = "notebook_path",
         old_source: Cow<'a, str> = "old_source",
         original_file: Cow<'a, str> = "original_file",
         updated_file: Cow<'a, str> = "updated_file",
@@ -263,7 +263,7 @@ lens! {
 
     /// Result of Grep.
     GrepResult {
-        mode: Name<'a> = "mode",
+        mode: Cow<'a, str> = "mode",
         filenames: List<'a, Cow<'a, str>> = "filenames",
         num_files: u64 = "numFiles",
         content: Cow<'a, str> = "content",
@@ -287,20 +287,20 @@ lens! {
 
     /// Result of Task, Agent.
     AgentResult {
-        status: Name<'a> = "status",
+        status: Cow<'a, str> = "status",
         prompt: Cow<'a, str> = "prompt",
-        agent_id: Name<'a> = "agentId",
-        agent_type: Name<'a> = "agentType",
+        agent_id: Cow<'a, str> = "agentId",
+        agent_type: Cow<'a, str> = "agentType",
         content: Content<'a> = "content",
         total_duration_ms: u64 = "totalDurationMs",
         total_tokens: u64 = "totalTokens",
         total_tool_use_count: u64 = "totalToolUseCount",
         usage: Usage<'a> = "usage",
         tool_stats: ToolStats<'a> = "toolStats",
-        resolved_model: Name<'a> = "resolvedModel",
+        resolved_model: Cow<'a, str> = "resolvedModel",
         is_async: bool = "isAsync",
         description: Cow<'a, str> = "description",
-        output_file: Name<'a> = "outputFile",
+        output_file: Cow<'a, str> = "outputFile",
         can_read_output_file: bool = "canReadOutputFile",
         can_continue_agent: bool = "canContinueAgent",
     }
@@ -318,13 +318,13 @@ lens! {
 
     /// Result of Task, Agent when it started a teammate, which has its own session.
     TeammateResult {
-        agent_id: Name<'a> = "agent_id",
-        teammate_id: Name<'a> = "teammate_id",
-        agent_type: Name<'a> = "agent_type",
-        name: Name<'a> = "name",
-        team_name: Name<'a> = "team_name",
-        color: Name<'a> = "color",
-        model: Name<'a> = "model",
+        agent_id: Cow<'a, str> = "agent_id",
+        teammate_id: Cow<'a, str> = "teammate_id",
+        agent_type: Cow<'a, str> = "agent_type",
+        name: Cow<'a, str> = "name",
+        team_name: Cow<'a, str> = "team_name",
+        color: Cow<'a, str> = "color",
+        model: Cow<'a, str> = "model",
         is_splitpane: bool = "is_splitpane",
         plan_mode_required: bool = "plan_mode_required",
         tmux_pane_id: Cow<'a, str> = "tmux_pane_id",
@@ -335,8 +335,8 @@ lens! {
     /// Result of TeamCreate, TeamDelete.
     TeamResult {
         lead_agent_id: Cow<'a, str> = "lead_agent_id",
-        team_file_path: Name<'a> = "team_file_path",
-        team_name: Name<'a> = "team_name",
+        team_file_path: Cow<'a, str> = "team_file_path",
+        team_name: Cow<'a, str> = "team_name",
         message: Cow<'a, str> = "message",
         success: bool = "success",
     }
@@ -346,8 +346,8 @@ lens! {
         message: Cow<'a, str> = "message",
         success: bool = "success",
         routing: MessageRouting<'a> = "routing",
-        request_id: Name<'a> = "request_id",
-        target: Name<'a> = "target",
+        request_id: Cow<'a, str> = "request_id",
+        target: Cow<'a, str> = "target",
         pin: MessagePin<'a> = "pin",
         resumed_agent_id: Cow<'a, str> = "resumedAgentId",
         revived_agent_id: Cow<'a, str> = "revivedAgentId",
@@ -355,18 +355,18 @@ lens! {
 
     /// The sender and the receiver of a message.
     MessageRouting {
-        sender: Name<'a> = "sender",
-        sender_color: Name<'a> = "senderColor",
-        target: Name<'a> = "target",
-        target_color: Name<'a> = "targetColor",
+        sender: Cow<'a, str> = "sender",
+        sender_color: Cow<'a, str> = "senderColor",
+        target: Cow<'a, str> = "target",
+        target_color: Cow<'a, str> = "targetColor",
         summary: Cow<'a, str> = "summary",
         content: Cow<'a, str> = "content",
     }
 
     /// The agent that a name refers to.
     MessagePin {
-        id: Name<'a> = "id",
-        name: Name<'a> = "name",
+        id: Cow<'a, str> = "id",
+        name: Cow<'a, str> = "name",
         #[doc = "How the agent is referred to."]
         reference: Json<'a> = "ref",
     }
@@ -379,31 +379,31 @@ lens! {
 
     /// One to-do item.
     Todo {
-        id: Name<'a> = "id",
+        id: Cow<'a, str> = "id",
         content: Cow<'a, str> = "content",
-        status: Name<'a> = "status",
+        status: Cow<'a, str> = "status",
         active_form: Cow<'a, str> = "activeForm",
-        priority: Name<'a> = "priority",
+        priority: Cow<'a, str> = "priority",
     }
 
     /// Result of TaskCreate, TaskGet, TaskOutput, TaskList.
     TaskResult {
         task: TaskItem<'a> = "task",
         tasks: List<'a, TaskItem<'a>> = "tasks",
-        retrieval_status: Name<'a> = "retrieval_status",
+        retrieval_status: Cow<'a, str> = "retrieval_status",
     }
 
     /// One task.
     TaskItem {
-        id: Name<'a> = "id",
+        id: Cow<'a, str> = "id",
         subject: Cow<'a, str> = "subject",
         description: Cow<'a, str> = "description",
-        status: Name<'a> = "status",
-        owner: Name<'a> = "owner",
+        status: Cow<'a, str> = "status",
+        owner: Cow<'a, str> = "owner",
         blocks: Json<'a> = "blocks",
         blocked_by: Json<'a> = "blockedBy",
-        task_id: Name<'a> = "task_id",
-        task_type: Name<'a> = "task_type",
+        task_id: Cow<'a, str> = "task_id",
+        task_type: Cow<'a, str> = "task_type",
         output: Cow<'a, str> = "output",
         exit_code: f64 = "exitCode",
         prompt: Cow<'a, str> = "prompt",
@@ -413,7 +413,7 @@ lens! {
 
     /// Result of TaskUpdate.
     TaskUpdateResult {
-        task_id: Name<'a> = "taskId",
+        task_id: Cow<'a, str> = "taskId",
         success: bool = "success",
         updated_fields: List<'a, Cow<'a, str>> = "updatedFields",
         status_change: StatusChange<'a> = "statusChange",
@@ -447,7 +447,7 @@ lens! {
 
     /// The matches of one search, or a single match.
     SearchHits {
-        tool_use_id: Name<'a> = "tool_use_id",
+        tool_use_id: Cow<'a, str> = "tool_use_id",
         content: Mixed<'a, SearchHits<'a>> = "content",
         title: Cow<'a, str> = "title",
         url: Cow<'a, str> = "url",
@@ -457,7 +457,7 @@ lens! {
     PlanResult {
         plan: Cow<'a, str> = "plan",
         is_agent: bool = "isAgent",
-        file_path: Name<'a> = "filePath",
+        file_path: Cow<'a, str> = "filePath",
         has_task_tool: bool = "hasTaskTool",
         plan_was_edited: bool = "planWasEdited",
         message: Cow<'a, str> = "message",
@@ -495,9 +495,9 @@ lens! {
     /// Result of Skill.
     SkillResult {
         success: bool = "success",
-        command_name: Name<'a> = "commandName",
+        command_name: Cow<'a, str> = "commandName",
         allowed_tools: List<'a, Cow<'a, str>> = "allowedTools",
-        model: Name<'a> = "model",
+        model: Cow<'a, str> = "model",
     }
 
     /// Result of ToolSearch.
@@ -509,38 +509,38 @@ lens! {
 
     /// Result of Workflow.
     WorkflowResult {
-        run_id: Name<'a> = "runId",
-        task_id: Name<'a> = "taskId",
-        transcript_dir: Name<'a> = "transcriptDir",
-        script_path: Name<'a> = "scriptPath",
-        status: Name<'a> = "status",
+        run_id: Cow<'a, str> = "runId",
+        task_id: Cow<'a, str> = "taskId",
+        transcript_dir: Cow<'a, str> = "transcriptDir",
+        script_path: Cow<'a, str> = "scriptPath",
+        status: Cow<'a, str> = "status",
         summary: Cow<'a, str> = "summary",
     }
 
     /// Result of LSP.
     LspResult {
-        operation: Name<'a> = "operation",
+        operation: Cow<'a, str> = "operation",
         result: Cow<'a, str> = "result",
-        file_path: Name<'a> = "filePath",
+        file_path: Cow<'a, str> = "filePath",
         result_count: u64 = "resultCount",
         file_count: u64 = "fileCount",
     }
 
     /// Result of Artifact, ReportFindings, ScheduleWakeup, CronCreate, Monitor.
     SmallResult {
-        id: Name<'a> = "id",
+        id: Cow<'a, str> = "id",
         human_schedule: Cow<'a, str> = "humanSchedule",
         next_fire_at: Json<'a> = "nextFireAt",
         recurring: bool = "recurring",
         durable: bool = "durable",
-        path: Name<'a> = "path",
+        path: Cow<'a, str> = "path",
         title: Cow<'a, str> = "title",
         updated: bool = "updated",
         url: Cow<'a, str> = "url",
         live_subscription: Json<'a> = "liveSubscription",
         count: u64 = "count",
         findings: List<'a, ReviewFinding<'a>> = "findings",
-        level: Name<'a> = "level",
+        level: Cow<'a, str> = "level",
         scheduled_for: Json<'a> = "scheduledFor",
         clamped_delay_seconds: f64 = "clampedDelaySeconds",
         was_clamped: bool = "wasClamped",
@@ -552,7 +552,7 @@ lens! {
 
     /// A finding of a review.
     ReviewFinding {
-        category: Name<'a> = "category",
+        category: Cow<'a, str> = "category",
         failure_scenario: Cow<'a, str> = "failure_scenario",
         file: Cow<'a, str> = "file",
         line: u64 = "line",

@@ -107,16 +107,6 @@ fn concatenated_objects_are_read_separately_and_written_together() {
 }
 
 #[test]
-fn deeply_nested_values_are_parsed() {
-    let deep = format!("{{\"type\":\"user\",\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    let (entry, findings) = Entry::parse(deep.as_bytes());
-    assert_eq!(entry.kind(), Kind::User);
-    assert_eq!(findings[0].code, Code::DeepNesting);
-    let open = "[".repeat(1_000_000);
-    assert_eq!(Entry::parse(open.as_bytes()).0.kind(), Kind::Bad);
-}
-
-#[test]
 fn a_line_of_a_hundred_megabytes_is_read() {
     let text = "x".repeat(100 << 20);
     let log = format!(
@@ -126,7 +116,7 @@ fn a_line_of_a_hundred_megabytes_is_read() {
     assert_eq!(entries.len(), 2);
     assert_eq!(entries[0].0.uuid().unwrap(), "u");
     assert_eq!(entries[0].0.message().unwrap().content().unwrap().text().len(), text.len());
-    assert_eq!(entries[0].1[0].code, Code::HugeLine);
+    assert!(entries[0].1.is_empty());
     assert!(written(&entries) == log.as_bytes());
 }
 
