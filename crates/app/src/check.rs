@@ -3,12 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 use rayon::prelude::*;
 use threadline_edit::REPAIRED_CODES;
-use threadline_entry::{Code, Finding, Severity};
+use threadline_entry::{Code, Entry, Finding, Kind, Severity, StringRole, visit_strings};
+use threadline_secret::Rules;
+use threadline_session::Session;
 use threadline_store::{SessionFile, agent_id};
 use threadline_view::humanize::plural;
 
@@ -206,7 +208,43 @@ impl CheckTargets {
 /// If the file cannot be read.
 pub fn check_log(path: &Path) -> Result<Vec<Finding>, AppError> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
-    Ok(read_session(path, &id)?.take_findings())
+    Ok(all_findings(&read_session(path, &id)?))
+}
+
+/// Returns the findings about a session and the secrets in it, in file order.
+pub(crate) fn all_findings(session: &Session) -> Vec<Finding> {
+    let mut findings = session.findings().to_vec();
+    for entry in session.entries() {
+        let secret = |what: &str| Finding::new(Code::Secret, entry.at(), format!("{what} in plain text"));
+        findings.extend(secrets_in(entry).into_iter().map(secret));
+    }
+    findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
+    findings
+}
+
+/// Returns the kinds of secrets in a line, each once. Ids and opaque data, such as signatures and images, are
+/// skipped.
+fn secrets_in(entry: &Entry) -> Vec<&'static str> {
+    static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
+    let mut kinds = Vec::new();
+    let mut add = |key: &str, text: &str| {
+        for found in RULES.find_in_member(key, text) {
+            if !kinds.contains(&found.description) {
+                kinds.push(found.description);
+            }
+        }
+    };
+    // A line that is not JSON is searched as raw text.
+    if entry.kind() == Kind::Bad {
+        add("", entry.text());
+    } else {
+        visit_strings(entry.text(), |text| {
+            if !matches!(text.role, StringRole::Id | StringRole::Opaque) {
+                add(text.key, &text.decoded());
+            }
+        });
+    }
+    kinds
 }
 
 /// The session and the sub-agent that a log belongs to, according to its path.
@@ -240,3 +278,6 @@ impl App {
         Some(self.redacted(&title).into_owned())
     }
 }
+
+#[cfg(test)]
+mod tests;

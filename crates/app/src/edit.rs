@@ -16,12 +16,12 @@ mod repair;
 mod side_files;
 mod strip;
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use threadline_edit::{EditDraft, EditPlan, PlanOptions, PlanSeed, PlanTarget};
 use threadline_entry::{ChunkReader, Code, Finding};
-use threadline_session::{ClientVersion, FindingList, Session};
+use threadline_session::{ClientVersion, Session};
 use threadline_store::{FileSnapshot, LiveEvidence, Operation, SessionFile, detect_live};
 use threadline_view::humanize::{count, short_count};
 
@@ -35,8 +35,10 @@ pub use relocate::MoveOptions;
 pub use repair::RepairableSession;
 pub use threadline_edit::{ChangeGroup, ChangeKind};
 
+use crate::check::all_findings;
 use crate::config::App;
 use crate::error::AppError;
+use crate::load::check_log_size;
 
 /// The destination of the result of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +67,8 @@ impl EditTarget {
 pub struct EditSession {
     file: SessionFile,
     session: Session,
-    /// The problems of the log, if the session was made readable since it was read.
-    findings_before: Option<FindingList>,
+    /// The findings about the log as it was read, once they were needed.
+    findings: OnceLock<Vec<Finding>>,
     snapshot: FileSnapshot,
 }
 
@@ -84,13 +86,14 @@ impl App {
 impl EditSession {
     fn open(file: SessionFile) -> Result<Self, AppError> {
         let error = |error| AppError::read(&file.path)(error);
+        check_log_size(&file.path)?;
         let snapshot = FileSnapshot::take_whole_lines(&file.path).map_err(error)?;
         let mut session = Session::with_id(&file.id);
         let mut chunks = ChunkReader::new(snapshot.reader().map_err(error)?);
         while let Some(chunk) = chunks.next().map_err(error)? {
             chunk.parse(|entry, findings| session.push(entry, findings));
         }
-        Ok(Self { file, session, findings_before: None, snapshot })
+        Ok(Self { file, session, findings: OnceLock::new(), snapshot })
     }
 
     /// The files of the session.
@@ -101,6 +104,11 @@ impl EditSession {
     /// The session as it was read.
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// The findings about the log as it was read.
+    fn findings(&self) -> &[Finding] {
+        self.findings.get_or_init(|| all_findings(&self.session))
     }
 
     /// The estimated number of tokens that a resume of the session sends.
@@ -174,20 +182,13 @@ impl<'s> PlannedEdit<'s> {
     }
 
     /// The findings about the result that the plan added, then the problems of the session.
-    pub fn findings(&self) -> impl Iterator<Item = Cow<'_, Finding>> {
-        let before = self.source.findings_before.as_ref();
-        let of_session = match before {
-            Some(_) => Vec::new(),
-            None => self.source.session.findings(),
-        };
-        let of_session = of_session.into_iter().map(Cow::Borrowed);
-        let before = before.into_iter().flat_map(FindingList::iter).map(Cow::Owned);
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         // `redact` lists secrets itself, with their text masked.
-        let is_listed = |finding: &Cow<'_, Finding>| {
+        let is_listed = |finding: &&Finding| {
             finding.severity.is_problem()
                 && !(self.operation == Operation::Redact && finding.code == Code::Secret)
         };
-        self.plan.findings().iter().map(Cow::Borrowed).chain(of_session.chain(before).filter(is_listed))
+        self.plan.findings().iter().chain(self.source.findings().iter().filter(is_listed))
     }
 
     /// The files of the session that was read.

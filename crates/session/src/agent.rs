@@ -6,7 +6,6 @@ use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{AgentProgress, AgentResult, Progress, WorkflowResult};
 use threadline_entry::{AgentKind, Kind};
 
-use crate::id_table::IdTable;
 use crate::index::{AgentIndex, EntryIndex, IndexVec};
 use crate::session::Session;
 
@@ -26,7 +25,7 @@ pub struct SessionFamily {
     embedded: EmbeddedAgents,
     /// The agents that each call started, in order.
     spawned: HashMap<Spawn, Vec<AgentIndex>>,
-    agent_by_id: IdTable<AgentIndex>,
+    agent_by_id: HashMap<String, AgentIndex>,
 }
 
 /// A sub-agent and its log.
@@ -97,7 +96,7 @@ impl SessionFamily {
             named_calls: named,
             embedded: inside,
             spawned: HashMap::default(),
-            agent_by_id: IdTable::default(),
+            agent_by_id: HashMap::default(),
         };
         family.index_agents();
         family
@@ -143,7 +142,7 @@ impl SessionFamily {
 
     /// Returns the first agent with this id.
     pub fn find_agent(&self, id: &str) -> Option<AgentIndex> {
-        self.agent_by_id.get(id, |agent| &self.agents[agent].id)
+        self.agent_by_id.get(id).copied()
     }
 
     /// Returns the agents that a call started, as indexes into [`SessionFamily::agents`].
@@ -159,9 +158,9 @@ impl SessionFamily {
     /// Indexes the agents by their ids and by the calls that started them.
     fn index_agents(&mut self) {
         self.find_spawns();
-        self.agent_by_id = IdTable::default();
+        self.agent_by_id.clear();
         for (idx, agent) in self.agents.enumerated() {
-            self.agent_by_id.get_or_insert(&agent.id, idx, |idx| &self.agents[idx].id);
+            self.agent_by_id.entry(agent.id.clone()).or_insert(idx);
         }
     }
 
@@ -356,11 +355,9 @@ impl Session {
 fn inline_agents(main: &Session) -> Vec<Agent> {
     let agent = |lines: Vec<EntryIndex>| {
         let mut agent = Agent::bare(main.entries()[lines[0]].uuid().unwrap_or_default().into_owned());
-        agent.session.reserve_exact(lines.len());
         for idx in lines {
             agent.session.push(main.entries()[idx].clone(), Vec::new());
         }
-        agent.session.shrink_to_fit();
         agent
     };
     main.inline_agents().into_iter().map(agent).collect()

@@ -9,9 +9,7 @@ use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{Block, CompactMetadata, System};
 use threadline_entry::{Code, Entry, Finding, Kind, Severity, key, value};
 
-use crate::finding_list::FindingList;
 use crate::index::{EntryIndex, IndexRange, ReplyIndex};
-use crate::secret::secrets_in;
 use crate::session::{ParentLink, Session};
 
 /// The maximum width or height of an image that the API accepts, alone and in a request with many images.
@@ -21,10 +19,8 @@ const MANY_IMAGES: usize = 20;
 /// The maximum size of one image in bytes.
 const MAX_IMAGE_BYTES: usize = 5 << 20;
 
-/// The key by which findings are in the order of the file.
-fn sort_key(finding: &Finding) -> (Option<u64>, Code) {
-    (finding.at.map(|at| at.byte_offset), finding.code)
-}
+/// The number of lines beyond the limits that a finding names.
+const MAX_NAMED_LINES: usize = 10;
 
 /// The maximum number of lines examined around an API error. Claude Code gives up after fewer retries.
 const MAX_RETRY_LINES: usize = 64;
@@ -57,137 +53,34 @@ impl LineFault {
     }
 }
 
-/// Receives the faults that the checks find. A log may have several per line, so each caller stores only
-/// the parts that it needs.
-trait FaultSink {
-    /// Adds a fault. `message` is called only if messages are stored.
-    fn add<M: Into<Cow<'static, str>>>(
-        &mut self,
-        session: &Session,
-        fault: LineFault,
-        message: impl FnOnce() -> M,
-    );
-
-    /// Adds a finding of the parser.
-    fn add_finding(&mut self, session: &Session, finding: &Finding);
-}
-
-impl FaultSink for Vec<Finding> {
-    fn add<M: Into<Cow<'static, str>>>(
-        &mut self,
-        session: &Session,
-        fault: LineFault,
-        message: impl FnOnce() -> M,
-    ) {
-        self.push(fault.with_message(session, message()));
-    }
-
-    fn add_finding(&mut self, _: &Session, finding: &Finding) {
-        self.push(finding.clone());
-    }
-}
-
-impl FaultSink for Vec<LineFault> {
-    fn add<M: Into<Cow<'static, str>>>(&mut self, _: &Session, fault: LineFault, _: impl FnOnce() -> M) {
-        self.push(fault);
-    }
-
-    fn add_finding(&mut self, session: &Session, finding: &Finding) {
-        let entries = session.entries();
-        let Some(at) = finding.at else { return };
-        // Entries are in the order of their offsets.
-        let entry_idx = entries.partition_point(|entry| entry.at().byte_offset < at.byte_offset);
-        if entries.get(entry_idx).is_some_and(|entry| entry.at().byte_offset == at.byte_offset) {
-            self.push(LineFault { entry_idx, code: finding.code, severity: finding.severity });
-        }
-    }
-}
-
-/// Notes are not added.
-impl FaultSink for FindingList {
-    fn add<M: Into<Cow<'static, str>>>(
-        &mut self,
-        session: &Session,
-        fault: LineFault,
-        message: impl FnOnce() -> M,
-    ) {
-        if fault.severity > Severity::Note {
-            self.push(&fault.with_message(session, message()));
-        }
-    }
-
-    fn add_finding(&mut self, _: &Session, finding: &Finding) {
-        if finding.severity > Severity::Note {
-            self.push(finding);
-        }
-    }
-}
-
 impl Session {
-    /// Returns all findings, in file order: the [faults](Self::faults) of the log and the secrets in it.
-    pub fn findings(&self) -> Vec<&Finding> {
-        let secrets = self.cached_secrets.get_or_init(|| self.find_secrets());
-        let mut findings: Vec<&Finding> = self.faults().iter().chain(secrets).collect();
-        findings.sort_by_key(|finding| sort_key(finding));
-        findings
+    /// Returns the findings about the log, in file order. They are cached until the next `push`.
+    ///
+    /// Secrets in plain text are none of them.
+    pub fn findings(&self) -> &[Finding] {
+        self.cached_findings.get_or_init(|| {
+            let mut findings = self.line_findings().to_vec();
+            self.check(&mut findings);
+            findings.sort_by_key(|finding| (finding.at.map(|at| at.byte_offset), finding.code));
+            findings
+        })
     }
 
-    /// Returns the findings about the log itself, in file order. They are cached until the next `push`.
-    pub fn faults(&self) -> &[Finding] {
-        self.cached_faults.get_or_init(|| self.find_faults())
+    /// Returns the findings of [`Session::findings`] without their messages, in file order.
+    pub fn line_faults(&self) -> Vec<LineFault> {
+        let entries = self.entries();
+        let fault = |finding: &Finding| {
+            let at = finding.at?;
+            // Entries are in the order of their offsets.
+            let entry_idx = entries.partition_point(|entry| entry.at().byte_offset < at.byte_offset);
+            let is_entry = entries.get(entry_idx)?.at().byte_offset == at.byte_offset;
+            is_entry.then_some(LineFault { entry_idx, code: finding.code, severity: finding.severity })
+        };
+        self.findings().iter().filter_map(fault).collect()
     }
 
-    /// Returns the findings of [`Session::findings`] without copies of cached ones, which are removed.
-    pub fn take_findings(&mut self) -> Vec<Finding> {
-        let secrets = self.cached_secrets.take().unwrap_or_else(|| self.find_secrets());
-        let mut findings = self.cached_faults.take().unwrap_or_else(|| self.find_faults());
-        findings.extend(secrets);
-        findings.sort_by_key(sort_key);
-        findings
-    }
-
-    /// Computes the findings of [`Session::findings`] that are not notes, for a caller that keeps them.
-    pub fn find_problems(&self) -> FindingList {
-        let mut problems = FindingList::default();
-        self.check(&mut problems);
-        self.check_secrets(&mut problems);
-        problems.sort();
-        problems
-    }
-
-    /// Computes the findings of [`Session::faults`] that are not notes, for a caller that keeps them.
-    pub fn find_defects(&self) -> FindingList {
-        let mut defects = FindingList::default();
-        self.check(&mut defects);
-        defects.sort();
-        defects
-    }
-
-    /// Computes the findings of [`Session::faults`] without their messages, in file order.
-    pub fn find_line_faults(&self) -> Vec<LineFault> {
-        let mut faults: Vec<LineFault> = Vec::new();
-        self.check(&mut faults);
-        faults.sort_by_key(|fault| (fault.entry_idx, fault.code));
-        faults
-    }
-
-    fn find_faults(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        self.check(&mut findings);
-        findings.sort_by_key(sort_key);
-        findings
-    }
-
-    fn find_secrets(&self) -> Vec<Finding> {
-        let mut secrets = Vec::new();
-        self.check_secrets(&mut secrets);
-        secrets
-    }
-
-    fn check(&self, faults: &mut impl FaultSink) {
-        for finding in self.line_findings() {
-            faults.add_finding(self, finding);
-        }
+    fn check(&self, faults: &mut Vec<Finding>) {
+        self.check_limits(faults);
         self.check_pairs(faults);
         self.check_parents(faults);
         self.check_compactions(faults);
@@ -201,22 +94,37 @@ impl Session {
         self.check_end(faults);
     }
 
+    /// Reports the lines that exceed a limit, in one finding.
+    fn check_limits(&self, faults: &mut Vec<Finding>) {
+        let over_limit: Vec<&Entry> = self.entries().iter().filter(|entry| entry.is_over_limit()).collect();
+        let Some(first) = over_limit.first() else { return };
+        let named = over_limit.iter().take(MAX_NAMED_LINES).map(|entry| entry.at().line_no.to_string());
+        let (word, rest) = match over_limit.len() {
+            1 => ("line beyond the limits is", ""),
+            ..=MAX_NAMED_LINES => ("lines beyond the limits are", ""),
+            _ => ("lines beyond the limits are", ", …"),
+        };
+        let named = named.collect::<Vec<_>>().join(", ");
+        let message = format!("{} {word} not parsed: {named}{rest}", over_limit.len());
+        faults.push(Finding::new(Code::OverLimit, first.at(), message));
+    }
+
     /// Reports calls without results, and results without calls.
-    fn check_pairs(&self, faults: &mut impl FaultSink) {
+    fn check_pairs(&self, faults: &mut Vec<Finding>) {
         // A reply may have very many calls.
         let mut went_on: HashMap<(ReplyIndex, bool), bool> = HashMap::default();
         for call in self.tool_calls().iter().filter(|call| call.results.is_empty()) {
-            let message = || format!("the call of {} has no result ({})", call.name, call.id);
+            let message = format!("the call of {} has no result ({})", call.name, call.id);
             let fault = LineFault::new(Code::OrphanCall, call.entry_idx);
             // A process that ended during a call leaves no result; every version resumes that.
             let key = (call.reply, self.is_sidechain(call.entry_idx));
             let goes_on = *went_on.entry(key).or_insert_with(|| self.continues_after(call.entry_idx));
-            faults.add(self, fault.note_if(!goes_on), message);
+            faults.push(fault.note_if(!goes_on).with_message(self, message));
         }
         for (id, results) in self.orphan_results() {
             for result in results {
-                let message = || format!("the result has no call in the log ({id})");
-                faults.add(self, LineFault::new(Code::OrphanResult, result.entry_idx), message);
+                let message = format!("the result has no call in the log ({id})");
+                faults.push(LineFault::new(Code::OrphanResult, result.entry_idx).with_message(self, message));
             }
         }
     }
@@ -257,7 +165,7 @@ impl Session {
         false
     }
 
-    fn check_parents(&self, faults: &mut impl FaultSink) {
+    fn check_parents(&self, faults: &mut Vec<Finding>) {
         let first = self.entries().indices().find(|&idx| self.in_tree(idx));
         for idx in self.entries().indices().filter(|&idx| self.parent(idx) == ParentLink::Dangling) {
             let entry = &self.entries()[idx];
@@ -270,12 +178,12 @@ impl Session {
             // progress line is not sent: a resume continues with the line that was written before it.
             let harmless = Some(idx) == first || self.is_sidechain(idx) || entry.kind() == Kind::Progress;
             let fault = LineFault::new(Code::DanglingParent, idx).note_if(harmless);
-            faults.add(self, fault, || format!("the parent {parent} is not in the log"));
+            faults.push(fault.with_message(self, format!("the parent {parent} is not in the log")));
         }
     }
 
     /// Reports messages after the last compaction that continue a line before its boundary.
-    fn check_compactions(&self, faults: &mut impl FaultSink) {
+    fn check_compactions(&self, faults: &mut Vec<Finding>) {
         let compactions = self.compactions();
         let Some(last) = compactions.last() else { return };
         let kept = |metadata: CompactMetadata<'_>| {
@@ -290,14 +198,14 @@ impl Session {
             let says = self.entries()[idx].kind() == Kind::Assistant;
             if parent < last.boundary && (asks || says) && !self.is_sidechain(idx) {
                 let line = self.entries()[last.boundary].at().line_no;
-                let message = || format!("the parent precedes the compaction on line {line}");
-                faults.add(self, LineFault::new(Code::StaleTip, idx), message);
+                let message = format!("the parent precedes the compaction on line {line}");
+                faults.push(LineFault::new(Code::StaleTip, idx).with_message(self, message));
             }
         }
     }
 
     /// Reports prompts below an API error, if the successful retry is a sibling of the error.
-    fn check_retries(&self, faults: &mut impl FaultSink) {
+    fn check_retries(&self, faults: &mut Vec<Finding>) {
         let subtype = |idx: EntryIndex| self.entries()[idx].lens::<System<'_>>().and_then(System::subtype);
         for idx in
             self.entries().indices().filter(|&idx| self.input(idx).is_some_and(|input| input.opens_turn()))
@@ -316,16 +224,16 @@ impl Session {
             });
             if let Some(retried) = retried {
                 let line = self.entries()[retried].at().line_no;
-                let message = || {
+                let message = {
                     format!("the prompt continues an API error and skips the successful retry on line {line}")
                 };
-                faults.add(self, LineFault::new(Code::LostRetry, idx), message);
+                faults.push(LineFault::new(Code::LostRetry, idx).with_message(self, message));
             }
         }
     }
 
     /// Reports abandoned branches that kept growing, which means that two processes wrote to the log.
-    fn check_writers(&self, faults: &mut impl FaultSink) {
+    fn check_writers(&self, faults: &mut Vec<Finding>) {
         let thread = self.thread();
         let spoken = |idx: &EntryIndex| {
             self.entries()[*idx].kind() == Kind::Assistant
@@ -342,13 +250,13 @@ impl Session {
                 talk.get(talk.partition_point(|&idx| idx <= first)).copied().filter(|&idx| idx < last);
             if let Some(beside) = beside.filter(|&beside| beside > fork) {
                 let line = self.entries()[beside].at().line_no;
-                let message = || format!("two processes wrote at the same time, here and from line {line}");
-                faults.add(self, LineFault::new(Code::ForkedWriters, first), message);
+                let message = format!("two processes wrote at the same time, here and from line {line}");
+                faults.push(LineFault::new(Code::ForkedWriters, first).with_message(self, message));
             }
         }
     }
 
-    fn check_thinking(&self, faults: &mut impl FaultSink) {
+    fn check_thinking(&self, faults: &mut Vec<Finding>) {
         let mut hollow = Vec::new();
         // Some versions log no thinking text at all. It is a fault only if the same version and model
         // logged others.
@@ -368,17 +276,17 @@ impl Session {
                 // Models of other vendors do not sign their thinking.
                 let is_foreign = !maker.1.starts_with("claude");
                 let fault = LineFault::new(Code::BadSignature, idx).note_if(is_foreign);
-                faults.add(self, fault, || "the thinking has no signature");
+                faults.push(fault.with_message(self, "the thinking has no signature"));
             }
             whole.insert(maker);
         }
         for (idx, maker) in hollow {
             let fault = LineFault::new(Code::HollowThinking, idx).note_if(!whole.contains(&maker));
-            faults.add(self, fault, || "the thinking text is missing, only the signature remains");
+            faults.push(fault.with_message(self, "the thinking text is missing, only the signature remains"));
         }
     }
 
-    fn check_images(&self, faults: &mut impl FaultSink) {
+    fn check_images(&self, faults: &mut Vec<Finding>) {
         let mut images = Vec::new();
         for kind in [Kind::User, Kind::Assistant] {
             for (idx, _, block) in self.message_blocks(kind) {
@@ -391,34 +299,38 @@ impl Session {
         for (idx, size) in images {
             if size.width.max(size.height) > limit {
                 let message =
-                    || format!("the image is {} × {} pixels; API limit: {limit}", size.width, size.height);
-                faults.add(self, LineFault::new(Code::LargeImage, idx), message);
+                    format!("the image is {} × {} pixels; API limit: {limit}", size.width, size.height);
+                faults.push(LineFault::new(Code::LargeImage, idx).with_message(self, message));
             } else if size.bytes > MAX_IMAGE_BYTES {
-                let message = || format!("the image is {} MB; API limit: 5 MB", size.bytes >> 20);
-                faults.add(self, LineFault::new(Code::LargeImage, idx), message);
+                let message = format!("the image is {} MB; API limit: 5 MB", size.bytes >> 20);
+                faults.push(LineFault::new(Code::LargeImage, idx).with_message(self, message));
             }
         }
     }
 
     /// Reports messages without content.
-    fn check_contents(&self, faults: &mut impl FaultSink) {
+    fn check_contents(&self, faults: &mut Vec<Finding>) {
         for (idx, entry) in self.entries().enumerated() {
             if !matches!(entry.kind(), Kind::User | Kind::Assistant) {
                 continue;
             }
             let Some(message) = entry.message() else {
-                faults.add(self, LineFault::new(Code::EmptyContent, idx), || "the line has no message");
+                faults.push(
+                    LineFault::new(Code::EmptyContent, idx).with_message(self, "the line has no message"),
+                );
                 continue;
             };
             let Some(content) = message.content() else {
-                faults.add(self, LineFault::new(Code::EmptyContent, idx), || "the message has no content");
+                faults.push(
+                    LineFault::new(Code::EmptyContent, idx).with_message(self, "the message has no content"),
+                );
                 continue;
             };
             let empty_list = content.as_str().is_none() && content.json().items().next().is_none();
             let empty_text = content.as_str().is_some_and(|text| text.is_empty());
             if empty_list || empty_text {
-                let message = || "the content of the message is empty";
-                faults.add(self, LineFault::new(Code::EmptyContent, idx), message);
+                let message = "the content of the message is empty";
+                faults.push(LineFault::new(Code::EmptyContent, idx).with_message(self, message));
             }
             for text in content.blocks().filter(|block| block.is(value::TEXT)).filter_map(Block::text) {
                 if text.is_empty() {
@@ -428,16 +340,16 @@ impl Session {
                             .blocks()
                             .all(|block| block.text().is_some_and(|text| text.trim().is_empty()));
                     let fault = LineFault::new(Code::EmptyContent, idx).note_if(is_silent);
-                    faults.add(self, fault, || "a text block is empty");
+                    faults.push(fault.with_message(self, "a text block is empty"));
                 } else if text.trim().is_empty() {
                     let fault = LineFault::new(Code::EmptyContent, idx).note_if(true);
-                    faults.add(self, fault, || "a text block contains only white space");
+                    faults.push(fault.with_message(self, "a text block contains only white space"));
                 }
             }
         }
     }
 
-    fn check_fields(&self, faults: &mut impl FaultSink) {
+    fn check_fields(&self, faults: &mut Vec<Finding>) {
         let mut places: HashMap<String, EntryIndex> = HashMap::default();
         for (idx, entry) in self.entries().enumerated() {
             if let Some(cwd) = entry.cwd() {
@@ -450,35 +362,27 @@ impl Session {
                 [(key::UUID, "the line has no `uuid`"), (key::TIMESTAMP, "the line has no `timestamp`")]
             {
                 if entry.get(key).and_then(|value| value.as_str()).is_none() {
-                    faults.add(self, LineFault::new(Code::MissingField, idx), || message);
+                    faults.push(LineFault::new(Code::MissingField, idx).with_message(self, message));
                 }
             }
         }
         let mut moves: Vec<(EntryIndex, String)> = places.into_iter().map(|(cwd, idx)| (idx, cwd)).collect();
         moves.sort_unstable();
         for (idx, cwd) in moves.into_iter().skip(1) {
-            let message = || format!("the working directory changes to {cwd}");
-            faults.add(self, LineFault::new(Code::MovedCwd, idx), message);
+            let message = format!("the working directory changes to {cwd}");
+            faults.push(LineFault::new(Code::MovedCwd, idx).with_message(self, message));
         }
     }
 
-    fn check_secrets(&self, faults: &mut impl FaultSink) {
-        for (idx, entry) in self.entries().enumerated() {
-            for what in secrets_in(entry) {
-                faults.add(self, LineFault::new(Code::Secret, idx), || format!("{what} in plain text"));
-            }
-        }
-    }
-
-    fn check_start(&self, faults: &mut impl FaultSink) {
+    fn check_start(&self, faults: &mut Vec<Finding>) {
         let first = self.entries().find_index(|entry| entry.kind() != Kind::Blank);
         if let Some(first) = first.filter(|&idx| self.entries()[idx].kind() == Kind::PrLink) {
             let message = "the first line is `pr-link`, which hides the session from the session picker";
-            faults.add(self, LineFault::new(Code::HiddenFromPicker, first), || message);
+            faults.push(LineFault::new(Code::HiddenFromPicker, first).with_message(self, message));
         }
     }
 
-    fn check_end(&self, faults: &mut impl FaultSink) {
+    fn check_end(&self, faults: &mut Vec<Finding>) {
         let spoken = |entry: &Entry| matches!(entry.kind(), Kind::User | Kind::Assistant);
         let last = self
             .entries()
@@ -486,7 +390,9 @@ impl Session {
             .rev()
             .find(|&idx| spoken(&self.entries()[idx]) && !self.is_sidechain(idx));
         if let Some(last) = last.filter(|&idx| self.entries()[idx].is_api_error()) {
-            faults.add(self, LineFault::new(Code::ErrorTail, last), || "the session ends in an API error");
+            faults.push(
+                LineFault::new(Code::ErrorTail, last).with_message(self, "the session ends in an API error"),
+            );
         }
     }
 

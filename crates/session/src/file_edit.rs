@@ -17,7 +17,6 @@ use crate::agent::SessionFamily;
 use crate::command_effect::{CommandEffect, command_diff, is_shell, lists_changes};
 use crate::index::{AgentIndex, CallIndex, EntryIndex};
 use crate::session::Session;
-use crate::text_list::TextList;
 use crate::tool_call::{ToolCall, ToolOutcome};
 
 /// The text of a file at some time, as far as the log contains it.
@@ -65,7 +64,7 @@ pub struct FileEdit {
     /// The changed lines, if the whole text of the file is unknown.
     pub hunks: Arc<[LineHunk]>,
     /// The replacements of an `Edit` or `MultiEdit`, in order.
-    pub replacements: Arc<EditReplacements>,
+    pub replacements: Arc<[EditReplacement]>,
     /// Whether a shell command made the edit.
     pub by_command: bool,
     /// Whether the log says that the file changed. Otherwise, a command may have changed it, and its text is
@@ -76,8 +75,10 @@ pub struct FileEdit {
 impl FileEdit {
     /// Returns the length of the path, the replacements and the changed lines.
     pub(crate) fn replaced_bytes(&self) -> usize {
-        let lines: usize = self.hunks.iter().map(|hunk| hunk.lines.n_bytes()).sum();
-        self.path.len() + self.replacements.texts.n_bytes() + lines
+        let lines = self.hunks.iter().flat_map(|hunk| &hunk.lines).map(String::len);
+        let replaced =
+            self.replacements.iter().map(|replacement| replacement.old.len() + replacement.new.len());
+        self.path.len() + replaced.sum::<usize>() + lines.sum::<usize>()
     }
 }
 
@@ -90,7 +91,7 @@ pub struct LineHunk {
     pub new_start: u64,
     /// The lines, each prefixed with ` `, `+` or `-`. A line prefixed with `\` marks that the previous one
     /// has no newline.
-    pub lines: TextList,
+    pub lines: Vec<String>,
 }
 
 /// The edits of a session as its log contains them: most without the whole text of the file.
@@ -98,27 +99,16 @@ pub struct LineHunk {
 pub(crate) struct RecordedEdits(Vec<(FileEdit, RecordedChange)>);
 
 impl RecordedEdits {
-    /// Collects the edits of a session and its sub-agents, ordered by time. `is_known` returns whether
-    /// something else in the log is about a file, given its path.
-    pub(crate) fn of(family: &SessionFamily, is_known: impl Fn(&str) -> bool) -> Self {
-        let calls: Vec<_> = family.calls_with_edits().collect();
-        let collect = |is_known: &dyn Fn(&str) -> bool| {
-            let mut found = EditCollector { edits: Vec::new(), n_named: 0, is_known };
-            for (agent, calls) in &calls {
-                let session = family.session(*agent);
-                for call in calls {
-                    add_edits(session, *agent, *call, &mut found);
-                }
+    /// Collects the edits of a session and its sub-agents, ordered by time.
+    pub(crate) fn of(family: &SessionFamily) -> Self {
+        let mut edits = Vec::new();
+        for (agent, calls) in family.calls_with_edits() {
+            let session = family.session(agent);
+            for call in calls {
+                add_edits(session, agent, call, &mut edits);
             }
-            found.edits.sort_by_key(|(edit, _)| edit.at);
-            (found.edits, found.n_named > MAX_NAMED_FILES)
-        };
-        let (mut edits, has_more) = collect(&is_known);
-        if has_more {
-            let others = edits.into_iter().filter(|(edit, change)| !change.is_only_named(edit));
-            let others: HashSet<String> = others.map(|(edit, _)| edit.path).collect();
-            edits = collect(&|path| is_known(path) || others.contains(path)).0;
         }
+        edits.sort_by_key(|(edit, _)| edit.at);
         add_uncertain_edits(family, &mut edits);
         Self(edits)
     }
@@ -126,30 +116,6 @@ impl RecordedEdits {
     /// Returns the edits with the texts before and after, each when it is needed.
     pub(crate) fn completed(&self) -> impl Iterator<Item = FileEdit> {
         complete_edits(self.0.iter().cloned())
-    }
-}
-
-/// The number of files that commands may name without any of their lines. Of more, only those are followed
-/// that something else in the log is about: a name is far shorter than what is kept of each file.
-const MAX_NAMED_FILES: usize = 10_000;
-
-/// Collects the edits of a session.
-struct EditCollector<'a> {
-    edits: Vec<(FileEdit, RecordedChange)>,
-    /// The number of files that commands named without any of their lines.
-    n_named: usize,
-    is_known: &'a dyn Fn(&str) -> bool,
-}
-
-impl EditCollector<'_> {
-    fn add(&mut self, edit: FileEdit, change: RecordedChange) {
-        if change.is_only_named(&edit) {
-            self.n_named += 1;
-            if self.n_named > MAX_NAMED_FILES && !(self.is_known)(&edit.path) {
-                return;
-            }
-        }
-        self.edits.push((edit, change));
     }
 }
 
@@ -168,72 +134,15 @@ enum RecordedChange {
     Uncertain,
 }
 
-impl RecordedChange {
-    /// Returns whether a command changed the file, and nothing else is known.
-    fn is_only_named(&self, edit: &FileEdit) -> bool {
-        let has_lines = match self {
-            Self::Patched(hunks) => !hunks.is_empty(),
-            Self::Texts => edit.before != FileText::Unknown || edit.after != FileText::Unknown,
-            Self::Replaced | Self::Read | Self::Uncertain => true,
-        };
-        edit.by_command && !has_lines
-    }
-}
-
-/// The text replacements made by a call, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EditReplacements {
-    /// The text to replace and the new text of each.
-    texts: TextList,
-    /// Whether all occurrences are replaced.
-    all: Vec<bool>,
-}
-
 /// A text replacement made by a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EditReplacement<'e> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EditReplacement {
     /// The text to replace.
-    pub old: &'e str,
+    pub old: String,
     /// The new text.
-    pub new: &'e str,
+    pub new: String,
     /// Whether all occurrences are replaced.
     pub all: bool,
-}
-
-impl EditReplacements {
-    fn push(&mut self, EditReplacement { old, new, all }: EditReplacement<'_>) {
-        self.texts.push(old);
-        self.texts.push(new);
-        self.all.push(all);
-    }
-
-    /// Returns the replacements.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = EditReplacement<'_>> {
-        self.all.iter().enumerate().map(|(index, all)| EditReplacement {
-            old: self.texts.get(2 * index).unwrap_or_default(),
-            new: self.texts.get(2 * index + 1).unwrap_or_default(),
-            all: *all,
-        })
-    }
-
-    /// Returns the number of replacements.
-    pub fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    /// Returns whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-}
-
-impl<'e> FromIterator<EditReplacement<'e>> for EditReplacements {
-    fn from_iter<I: IntoIterator<Item = EditReplacement<'e>>>(replacements: I) -> Self {
-        let mut all = Self::default();
-        replacements.into_iter().for_each(|replacement| all.push(replacement));
-        all.texts.shrink_to_fit();
-        all
-    }
 }
 
 /// The first and the last known text of a file.
@@ -248,7 +157,7 @@ impl SessionFamily {
     /// Edits with the same time are in the order of the logs. The texts of a file are made when its edit is
     /// returned: many edits of a long file take far more memory than the log.
     pub fn file_edits(&self) -> impl Iterator<Item = FileEdit> + use<> {
-        complete_edits(RecordedEdits::of(self, |_| false).0.into_iter()).filter(|edit| edit.is_certain)
+        complete_edits(RecordedEdits::of(self).0.into_iter()).filter(|edit| edit.is_certain)
     }
 
     /// Returns the calls that [`SessionFamily::file_edits`] reads, as indexes into [`Session::tool_calls`].
@@ -443,7 +352,7 @@ fn add_edits(
     session: &Session,
     agent: Option<AgentIndex>,
     call_idx: CallIndex,
-    edits: &mut EditCollector<'_>,
+    edits: &mut Vec<(FileEdit, RecordedChange)>,
 ) -> Option<()> {
     let call = &session.tool_calls()[call_idx];
     let is_command = matches!(&*call.name, "Bash" | "PowerShell");
@@ -472,16 +381,15 @@ fn add_edits(
         is_certain: true,
     };
     let mut add = |path: String, before: FileText, after: FileText, change: RecordedChange| {
-        edits.add(edit(path, before, after), change);
+        edits.push((edit(path, before, after), change));
     };
     let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
     let given = |key: &str| input.get(key).and_then(Json::as_str);
-    let given_path = |key: &str| input.get(key).and_then(Json::as_name);
     let known = |text: Option<String>| text.map_or(FileText::Unknown, FileText::Text);
     match &*call.name {
         "Write" => {
             let result: Option<WriteResult<'_>> = data.and_then(|data| data.of());
-            let path = owned(result.and_then(WriteResult::file_path).or_else(|| given_path("file_path")))?;
+            let path = owned(result.and_then(WriteResult::file_path).or_else(|| given("file_path")))?;
             let after = owned(result.and_then(WriteResult::content).or_else(|| given("content")));
             let is_new = result.and_then(WriteResult::kind).as_deref() == Some("create");
             let before = owned(result.and_then(WriteResult::original_file)).or_else(|| {
@@ -497,7 +405,7 @@ fn add_edits(
         }
         "Edit" => {
             let result: Option<EditResult<'_>> = data.and_then(|data| data.of());
-            let path = owned(result.and_then(EditResult::file_path).or_else(|| given_path("file_path")))?;
+            let path = owned(result.and_then(EditResult::file_path).or_else(|| given("file_path")))?;
             let old = owned(result.and_then(EditResult::old_string).or_else(|| given("old_string")))?;
             let new = owned(result.and_then(EditResult::new_string).or_else(|| given("new_string")))?;
             let asked = || input.get("replace_all").and_then(Json::as_bool);
@@ -507,37 +415,33 @@ fn add_edits(
             // its text.
             let before = if old.is_empty() && before.is_none() { FileText::Absent } else { known(before) };
             let mut edit = edit(path, before, FileText::Unknown);
-            let replacement = EditReplacement { old: &old, new: &new, all };
-            edit.replacements = Arc::new(std::iter::once(replacement).collect());
+            edit.replacements = Arc::new([EditReplacement { old, new, all }]);
             if edit.before == FileText::Unknown {
                 edit.hunks = line_hunks(result.and_then(EditResult::structured_patch));
             }
-            edits.add(edit, RecordedChange::Replaced);
+            edits.push((edit, RecordedChange::Replaced));
         }
         "MultiEdit" => {
             let result: Option<MultiEditResult<'_>> = data.and_then(|data| data.of());
-            let path =
-                owned(result.and_then(MultiEditResult::file_path).or_else(|| given_path("file_path")))?;
+            let path = owned(result.and_then(MultiEditResult::file_path).or_else(|| given("file_path")))?;
             let listed = input.get("edits").into_iter().flat_map(Json::items);
-            let mut replacements = EditReplacements::default();
-            for edit in listed {
-                let text = |key: &str| edit.get(key).and_then(Json::as_str).unwrap_or_default();
+            let replacements = listed.map(|edit| {
+                let text = |key: &str| edit.get(key).and_then(Json::as_str).unwrap_or_default().into_owned();
                 let all = edit.get("replace_all").and_then(Json::as_bool).unwrap_or(false);
-                let (old, new) = (text("old_string"), text("new_string"));
-                replacements.push(EditReplacement { old: &old, new: &new, all });
-            }
+                EditReplacement { old: text("old_string"), new: text("new_string"), all }
+            });
             let before = owned(result.and_then(MultiEditResult::original_file_contents));
             let mut edit = edit(path, known(before), FileText::Unknown);
-            edit.replacements = Arc::new(replacements);
+            edit.replacements = replacements.collect();
             if edit.before == FileText::Unknown {
                 edit.hunks = line_hunks(result.and_then(MultiEditResult::structured_patch));
             }
-            edits.add(edit, RecordedChange::Replaced);
+            edits.push((edit, RecordedChange::Replaced));
         }
         "NotebookEdit" => {
             let result: Option<NotebookEditResult<'_>> = data.and_then(|data| data.of());
             let named = result.and_then(NotebookEditResult::notebook_path);
-            let path = owned(named.or_else(|| given_path("notebook_path")))?;
+            let path = owned(named.or_else(|| given("notebook_path")))?;
             let before = owned(result.and_then(NotebookEditResult::original_file));
             let after = owned(result.and_then(NotebookEditResult::updated_file));
             add(path, known(before), known(after), RecordedChange::Texts);
@@ -652,9 +556,9 @@ fn line_hunks(hunks: Option<List<'_, PatchHunk<'_>>>) -> Arc<[LineHunk]> {
     let hunk = |hunk: PatchHunk<'_>| LineHunk {
         old_start: hunk.old_start().unwrap_or_default(),
         new_start: hunk.new_start().unwrap_or_default(),
-        lines: hunk.lines().into_iter().flat_map(|lines| lines.iter()).collect(),
+        lines: hunk.lines().into_iter().flat_map(|lines| lines.iter()).map(Cow::into_owned).collect(),
     };
-    // A hunk without its place cannot be applied, and very many of them take far more memory than in the log.
+    // A hunk without its place cannot be applied.
     let has_place = |hunk: &PatchHunk<'_>| hunk.old_start().is_some() && hunk.new_start().is_some();
     hunks.into_iter().flat_map(|hunks| hunks.iter()).filter(has_place).map(hunk).collect()
 }
@@ -683,7 +587,7 @@ impl LineHunk {
     fn terminated_lines(&self) -> impl Iterator<Item = (&str, bool)> {
         let is_mark = |at: usize| self.lines.get(at).is_some_and(|line| line.starts_with('\\'));
         let lines = self.lines.iter().enumerate().filter(|(_, line)| !line.starts_with('\\'));
-        lines.map(move |(at, line)| (line, !is_mark(at + 1)))
+        lines.map(move |(at, line)| (&**line, !is_mark(at + 1)))
     }
 }
 
@@ -699,7 +603,7 @@ fn reverse_hunks(after: &str, hunks: &[LineHunk]) -> Option<String> {
         .map(|hunk| LineHunk {
             old_start: hunk.new_start,
             new_start: hunk.old_start,
-            lines: hunk.lines.iter().map(reverse).collect(),
+            lines: hunk.lines.iter().map(|line| reverse(line)).collect(),
         })
         .collect();
     apply_hunks(after, &reversed)
@@ -750,7 +654,7 @@ pub(crate) fn apply_hunks(text: &str, hunks: &[LineHunk]) -> Option<String> {
 /// too long.
 fn apply_replacements(
     before: &FileText,
-    replacements: &EditReplacements,
+    replacements: &[EditReplacement],
     budget: &mut EditBudget,
 ) -> FileText {
     let mut text = match before {
@@ -758,7 +662,7 @@ fn apply_replacements(
         FileText::Text(text) => text.clone(),
         FileText::Unknown => return FileText::Unknown,
     };
-    for replacement in replacements.iter() {
+    for replacement in replacements {
         match replacement.apply(&text, budget) {
             Some((_, after)) => text = after,
             None => return FileText::Unknown,
@@ -767,11 +671,11 @@ fn apply_replacements(
     FileText::Text(text)
 }
 
-impl EditReplacement<'_> {
+impl EditReplacement {
     /// Applies the replacement to a text. Returns the byte range of the first occurrence, and the new text.
     /// `None` if the text does not contain the old one, or the budget does not suffice.
     pub(crate) fn apply(&self, text: &str, budget: &mut EditBudget) -> Option<(Range<usize>, String)> {
-        let Self { old, new, all } = *self;
+        let (old, new, all) = (&*self.old, &*self.new, self.all);
         budget.allows_search(text.len()).then_some(())?;
         if old.is_empty() {
             let after = if text.is_empty() { new.to_owned() } else { format!("{new}{text}") };
@@ -794,17 +698,15 @@ impl EditReplacement<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EditBudget, EditReplacement, EditReplacements, FileText, apply_replacements};
+    use super::{EditBudget, EditReplacement, FileText, apply_replacements};
 
     #[test]
     fn a_text_that_doubles_with_every_edit_becomes_unknown() {
-        let double = EditReplacement { old: "a", new: "aa", all: true };
+        let double = EditReplacement { old: "a".to_owned(), new: "aa".to_owned(), all: true };
         let once = FileText::Text("a".to_owned());
         let mut budget = EditBudget::default();
-        let text = |n: usize, budget: &mut EditBudget| {
-            let replacements: EditReplacements = std::iter::repeat_n(double, n).collect();
-            apply_replacements(&once, &replacements, budget)
-        };
+        let text =
+            |n: usize, budget: &mut EditBudget| apply_replacements(&once, &vec![double.clone(); n], budget);
         assert_eq!(text(20, &mut budget).as_text().map(str::len), Some(1 << 20));
         assert_eq!(text(100, &mut budget), FileText::Unknown);
     }
@@ -812,8 +714,7 @@ mod tests {
     #[test]
     fn very_many_edits_of_one_long_text_become_unknown() {
         let long = FileText::Text(format!("ab{}", "x".repeat(1 << 20)));
-        let edit = EditReplacement { old: "ab", new: "ba", all: false };
-        let edit: EditReplacements = std::iter::once(edit).collect();
+        let edit = [EditReplacement { old: "ab".to_owned(), new: "ba".to_owned(), all: false }];
         let mut budget = EditBudget::default();
         let mut is_known = |_: &usize| {
             // The share of an edit in the log allows less than the text is long.

@@ -19,7 +19,7 @@ use crate::session::Session;
 pub struct FileHistory {
     root: Option<String>,
     /// By absolute path: the observations of the file, sorted by position in the main log.
-    files: BTreeMap<Box<str>, Vec<FileObservation>>,
+    files: BTreeMap<String, Vec<FileObservation>>,
     /// The edits that observations refer to by their number.
     edits: RecordedEdits,
 }
@@ -37,7 +37,7 @@ struct FileObservation {
 #[derive(Clone, Debug)]
 enum ObservationKind {
     /// The snapshot at a prompt: the name of the backup, or `None` if the file did not exist.
-    Snapshot(Option<Box<str>>),
+    Snapshot(Option<String>),
     /// An edit: its number, and whether the texts before and after it are known. They are made when they are
     /// needed, because those of all edits take far more memory than the log.
     /// If it is not certain, a command may have changed the file.
@@ -133,39 +133,16 @@ impl LinesByTime {
     }
 }
 
-/// How much memory files may take besides twice the log. Most paths are relative to the working directory,
-/// and become longer. Files beyond that are left out.
-const MAX_GROWTH: usize = 4 << 20;
-
-/// The memory of a file besides its path. The line of a real snapshot has more than half as much for each.
-const FILE_BYTES: usize = 128;
-
-/// The maximum length of a working directory, and of a path that identifies it.
-const MAX_ROOT_LENGTH: usize = 1 << 12;
-
 /// The files of a session, while they are collected.
 struct FileTable {
     root: Option<String>,
-    files: BTreeMap<Box<str>, Vec<FileObservation>>,
-    growth_left: usize,
+    files: BTreeMap<String, Vec<FileObservation>>,
 }
 
 impl FileTable {
-    fn contains(&self, path: &str) -> bool {
-        self.files.contains_key(&*absolute(self.root.as_deref(), path, None))
-    }
-
     fn add(&mut self, path: &str, real_parent_dir: Option<&str>, observation: FileObservation) {
-        let whole = absolute(self.root.as_deref(), path, real_parent_dir);
-        if let Some(known) = self.files.get_mut(&*whole) {
-            known.push(observation);
-            return;
-        }
-        let growth = whole.len().saturating_sub(path.len()) + FILE_BYTES;
-        if let Some(left) = self.growth_left.checked_sub(growth) {
-            self.growth_left = left;
-            self.files.insert(whole.into(), vec![observation]);
-        }
+        let path = absolute(self.root.as_deref(), path, real_parent_dir);
+        self.files.entry(path).or_default().push(observation);
     }
 }
 
@@ -175,23 +152,18 @@ impl FileHistory {
         let main = &family.main;
         let snapshots = snapshots(main);
         let root = root(main, &snapshots);
-        let sessions = std::iter::once(main).chain(family.agents.iter().map(|agent| &agent.session));
-        let entries = sessions.flat_map(|session| session.entries().iter());
-        let log_bytes: usize = entries.map(|entry| entry.as_bytes().len()).sum();
-        let growth_left = MAX_GROWTH + 2 * log_bytes;
-        let mut table = FileTable { root, files: BTreeMap::new(), growth_left };
+        let mut table = FileTable { root, files: BTreeMap::new() };
         let lines_by_time = LazyCell::new(|| LinesByTime::of(main));
         for PromptSnapshot { position, backups } in snapshots {
             for (path, backup) in backups {
-                let FileBackup { name, real_parent_dir, time } =
-                    backup.map_or_else(FileBackup::default, |backup| *backup);
+                let FileBackup { name, real_parent_dir, time } = backup.unwrap_or_default();
                 let is_later = |time: &Millis| main.timestamp(position).is_some_and(|prompt| *time > prompt);
                 let taken = time.filter(is_later).map(|time| lines_by_time.last_until(time));
                 let kind = ObservationKind::Snapshot(name);
                 table.add(&path, real_parent_dir.as_deref(), FileObservation { position, taken, kind });
             }
         }
-        let edits = RecordedEdits::of(family, |path| table.contains(path));
+        let edits = RecordedEdits::of(family);
         for (edit, number) in edits.completed().zip(0..) {
             let FileEdit { agent, entry_idx, at, path, before, after, is_certain, .. } = edit;
             // The edit of a sub-agent is in another log. Its time determines its position in the main log.
@@ -203,7 +175,7 @@ impl FileHistory {
             let kind = ObservationKind::Edit { number, has_before, has_after, is_certain };
             table.add(&path, None, FileObservation { position, taken: None, kind });
         }
-        let FileTable { root, mut files, .. } = table;
+        let FileTable { root, mut files } = table;
         for known in files.values_mut() {
             place_late_backups(known);
             known.sort_by_key(|known| known.position);
@@ -265,7 +237,7 @@ impl FileHistory {
                 }
             }
             for (part, edits) in parts {
-                changed[part].push(ModifiedFile { path: path.to_string(), edits });
+                changed[part].push(ModifiedFile { path: path.clone(), edits });
             }
         }
         changed
@@ -410,25 +382,25 @@ struct PromptSnapshot {
     /// The index of the prompt. If that line is missing, the index of the snapshot.
     position: EntryIndex,
     /// By path; `None` for a file that did not exist.
-    backups: BTreeMap<Box<str>, Option<Box<FileBackup>>>,
+    backups: BTreeMap<String, Option<FileBackup>>,
 }
 
 /// The backup of a file.
 #[derive(Default, PartialEq, Eq)]
 struct FileBackup {
-    name: Option<Box<str>>,
-    real_parent_dir: Option<Box<str>>,
+    name: Option<String>,
+    real_parent_dir: Option<String>,
     /// When it was made.
     time: Option<Millis>,
 }
 
 /// A backup, if there is one, and the path of the file as it is written in the log.
-type NamedBackup = (Box<str>, Option<Box<FileBackup>>);
+type NamedBackup = (String, Option<FileBackup>);
 
 /// Returns the snapshots of a log. Updates and deltas are merged into the snapshot of their prompt.
 fn snapshots(session: &Session) -> Vec<PromptSnapshot> {
     let mut snapshots: Vec<PromptSnapshot> = Vec::new();
-    let mut by_message: HashMap<Box<str>, usize> = HashMap::default();
+    let mut by_message: HashMap<String, usize> = HashMap::default();
     for (idx, entry) in session.entries().enumerated() {
         let Some((message_id, backups)) = backups_in(entry) else { continue };
         let at = *by_message.entry(message_id.into()).or_insert_with_key(|message_id| {
@@ -447,7 +419,7 @@ fn backups_in(entry: &Entry) -> Option<(Cow<'_, str>, impl Iterator<Item = Named
         let name = backup.backup_file_name().map(Into::into);
         let time = backup.backup_time().map(|moment| moment.0);
         let backup = FileBackup { name, real_parent_dir: backup.real_parent_dir().map(Into::into), time };
-        (backup.name.is_some() || backup.real_parent_dir.is_some()).then(|| Box::new(backup))
+        (backup.name.is_some() || backup.real_parent_dir.is_some()).then_some(backup)
     };
     let (message_id, files, changed) = match entry.kind() {
         Kind::FileHistorySnapshot => {
@@ -480,11 +452,11 @@ fn backups_in(entry: &Entry) -> Option<(Cow<'_, str>, impl Iterator<Item = Named
 /// directories in the log. Without a backup, it is the first directory.
 fn root(session: &Session, snapshots: &[PromptSnapshot]) -> Option<String> {
     let mut known: HashSet<Cow<'_, str>> = HashSet::default();
-    let cwds = session.entries().iter().filter_map(Entry::cwd).filter(|cwd| cwd.len() <= MAX_ROOT_LENGTH);
+    let cwds = session.entries().iter().filter_map(Entry::cwd);
     let dirs: Vec<Cow<'_, str>> = cwds.filter(|cwd| known.insert(cwd.clone())).collect();
     let backups = snapshots.iter().flat_map(|snapshot| &snapshot.backups);
     let sample = backups
-        .filter(|(path, _)| !is_absolute_path(path) && path.len() <= MAX_ROOT_LENGTH)
+        .filter(|(path, _)| !is_absolute_path(path))
         .find_map(|(path, tracked)| Some((path, tracked.as_ref()?.name.as_deref()?.split('@').next()?)));
     let fits = |dir: &&Cow<'_, str>| sample.is_none_or(|(path, name)| backup_name(&join(dir, path)) == name);
     dirs.iter().find(fits).or(dirs.first()).map(|dir| dir.clone().into_owned())

@@ -418,12 +418,13 @@ impl ReplacementStep {
     /// Applies a replacement to a text. `None` if it does not match, or matches more than once although the
     /// text is not certainly the one that was edited.
     fn of(
-        replacement: EditReplacement<'_>,
+        replacement: &EditReplacement,
         text: &str,
         is_certain: bool,
         budget: &mut EditBudget,
     ) -> Option<Self> {
         let EditReplacement { old, new, all } = replacement;
+        let all = *all;
         let (range, after) = replacement.apply(text, budget)?;
         let is_single = !old.is_empty() && !text[range.end..].contains(&text[range.clone()]);
         if !is_certain && !is_single && !all {

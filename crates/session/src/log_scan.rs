@@ -17,7 +17,6 @@ use threadline_entry::{
     BlockKind, Entry, Kind, LineOutline, LogLine, Millis, hash_of, key, parse_line, value,
 };
 
-use crate::id_index::{IdIndex, IdPacker, PackedId};
 use crate::index::{EntryIndex, IndexVec};
 use crate::input::InputKind;
 use crate::tool_call::result_outcome;
@@ -28,20 +27,11 @@ pub struct LogScan {
     /// Returns the number of errors of a line, not counting failed calls.
     line_errors: fn(Entry) -> u64,
     lines: IndexVec<EntryIndex, ScannedLine>,
-    ids: IdPacker,
-    /// The uuid of each line, and the index of all of them.
-    uuids: Vec<PackedId>,
-    uuid_index: IdIndex,
-    /// The uuids of parents that are not the line before, and the lines that name each of them.
-    parents: Vec<PackedId>,
-    parent_uses: Vec<(EntryIndex, u32)>,
-    /// The message id of each reply, whether the model wrote it, and the index of the ids. Lines that follow
-    /// each other share a reply. The same id may come again later.
-    message_ids: Vec<PackedId>,
-    message_id_index: IdIndex,
-    is_model: Vec<bool>,
-    /// The first place of each message id that came again, by its other places.
-    repeated_ids: HashMap<u32, u32>,
+    line_by_uuid: HashMap<Box<[u8]>, EntryIndex>,
+    /// The uuids of parents that no earlier line has.
+    missing_parents: HashSet<Box<[u8]>>,
+    /// The number of each message id, and whether the model wrote the reply.
+    message_ids: HashMap<Box<[u8]>, (u32, bool)>,
     calls: CallIds,
     results: CallIds,
     /// The ids of the failed calls.
@@ -54,7 +44,7 @@ pub struct LogScan {
     /// The one added last.
     last_agent: Vec<u8>,
     /// The leaf that the last `last-prompt` line names.
-    named_leaf: Option<PackedId>,
+    named_leaf: Option<String>,
     /// Whether the log is not ordinary.
     is_unusual: bool,
 }
@@ -75,8 +65,9 @@ pub struct ScannedCounts {
 struct ScannedLine {
     /// The line that this one continues.
     continues: Option<EntryIndex>,
-    /// The place of an assistant line's message id, `u32::MAX` if it has none, and a digest of its content.
-    reply: u32,
+    /// The number of an assistant line's message id, if it has one.
+    reply: Option<u32>,
+    /// A digest of its content.
     digest: u32,
     kind: Kind,
     input: Option<InputKind>,
@@ -170,15 +161,9 @@ impl LogScan {
         Self {
             line_errors,
             lines: IndexVec::default(),
-            ids: IdPacker::default(),
-            uuids: Vec::new(),
-            uuid_index: IdIndex::default(),
-            parents: Vec::new(),
-            parent_uses: Vec::new(),
-            message_ids: Vec::new(),
-            message_id_index: IdIndex::default(),
-            is_model: Vec::new(),
-            repeated_ids: HashMap::default(),
+            line_by_uuid: HashMap::default(),
+            missing_parents: HashSet::default(),
+            message_ids: HashMap::default(),
             calls: CallIds::default(),
             results: CallIds::default(),
             failed: Vec::new(),
@@ -259,19 +244,14 @@ impl LogScan {
         }
     }
 
-    /// Adds the message id of a reply, and returns its place. A reply without an id is one of its own.
-    fn add_message_id(&mut self, id: Option<&[u8]>, is_model: bool) -> u32 {
-        let Some(id) = id else { return u32::MAX };
-        let Some(id) = self.ids.pack(id) else {
-            self.is_unusual = true;
-            return u32::MAX;
-        };
-        // The lines of a reply follow each other.
-        if self.message_ids.last() != Some(&id) || self.is_model.last() != Some(&is_model) {
-            self.message_ids.push(id);
-            self.is_model.push(is_model);
-        }
-        self.message_ids.len() as u32 - 1
+    /// Adds the message id of a reply, and returns its number. A reply without an id is one of its own.
+    fn add_message_id(&mut self, id: Option<&[u8]>, is_model: bool) -> Option<u32> {
+        let id = id?;
+        self.is_unusual |= !is_id(id);
+        let next = self.message_ids.len() as u32;
+        let (number, was_model) = *self.message_ids.entry(id.into()).or_insert((next, is_model));
+        self.is_unusual |= was_model != is_model;
+        Some(number)
     }
 
     /// Adds the results of calls.
@@ -334,7 +314,7 @@ impl LogScan {
             Kind::System => InputKind::of_system(entry),
             Kind::LastPrompt => {
                 if let Some(leaf) = entry.get(key::LEAF_UUID).and_then(|leaf| leaf.as_str()) {
-                    self.named_leaf = self.ids.pack(leaf.as_bytes());
+                    self.named_leaf = Some(leaf.into_owned());
                 }
                 return;
             }
@@ -404,7 +384,7 @@ impl LogScan {
         input: Option<InputKind>,
         flags: u8,
     ) -> Option<EntryIndex> {
-        let Some(uuid) = links.uuid.and_then(|uuid| self.ids.pack(uuid)) else {
+        let Some(uuid) = links.uuid.filter(|uuid| is_id(uuid)) else {
             self.is_unusual = true;
             return None;
         };
@@ -414,21 +394,10 @@ impl LogScan {
         let same_side =
             before.is_none_or(|before| (self.lines[before].flags & IS_SIDECHAIN != 0) == links.is_sidechain);
         self.is_unusual |= !same_side;
-        let mut named = None;
-        if let Some(parent) = links.parent {
-            let Some(parent) = self.ids.pack(parent) else {
-                self.is_unusual = true;
-                return None;
-            };
-            if self.uuids.last() == Some(&parent) {
-                named = before;
-            } else {
-                // Several reports about one call follow each other.
-                if self.parents.last() != Some(&parent) {
-                    self.parents.push(parent);
-                }
-                self.parent_uses.push((idx, self.parents.len() as u32 - 1));
-            }
+        let named = links.parent.and_then(|parent| self.line_by_uuid.get(parent).copied());
+        if let Some(parent) = links.parent.filter(|_| named.is_none()) {
+            self.is_unusual |= !is_id(parent);
+            self.missing_parents.insert(parent.into());
         }
         let has_parent = named.is_some() && !is_boundary;
         let flags = flags
@@ -436,56 +405,21 @@ impl LogScan {
             | if links.is_sidechain { IS_SIDECHAIN } else { 0 };
         // A line with a missing parent continues the previous one.
         let continues = named.or(before.filter(|_| links.parent.is_some() || is_boundary));
-        self.uuids.push(uuid);
-        self.lines.push(ScannedLine { continues, reply: u32::MAX, digest: 0, kind, input, flags });
+        self.is_unusual |= self.line_by_uuid.insert(uuid.into(), idx).is_some();
+        self.lines.push(ScannedLine { continues, reply: None, digest: 0, kind, input, flags });
         Some(idx)
-    }
-
-    /// Finds the lines that others name as their parents, when all are known. Returns `false` if the log is
-    /// not ordinary.
-    fn link_lines(&mut self) -> bool {
-        let mut is_ordinary = true;
-        let has_uuids = self.uuid_index.fill(&self.uuids, |_, _| is_ordinary = false);
-        let has_message_ids = self.message_id_index.fill(&self.message_ids, |place, first| {
-            is_ordinary &= self.is_model[place] == self.is_model[first];
-            self.repeated_ids.insert(place as u32, first as u32);
-        });
-        if !(has_uuids && has_message_ids && is_ordinary) {
-            return false;
-        }
-        for uses in self.parent_uses.chunk_by(|(_, a), (_, b)| a == b) {
-            let parent = uses.first().and_then(|(_, place)| self.parents.get(*place as usize));
-            let Some(named) = parent.and_then(|uuid| self.line_of(uuid)) else { continue };
-            for &(idx, _) in uses {
-                // A parent may follow.
-                is_ordinary &= named < idx;
-                let line = &mut self.lines[idx];
-                line.continues = Some(named);
-                if line.flags & IS_BOUNDARY == 0 {
-                    line.flags |= HAS_PARENT;
-                }
-            }
-        }
-        is_ordinary
-    }
-
-    /// Returns the line with a uuid.
-    fn line_of(&self, uuid: &PackedId) -> Option<EntryIndex> {
-        self.uuid_index.get(&self.uuids, uuid).map(EntryIndex::from_position)
     }
 
     /// Returns the counts, and prepares the scan for the next log. `None` if the log is not ordinary.
     pub fn finish(&mut self) -> Option<ScannedCounts> {
-        let counts = if !self.is_unusual && self.link_lines() { self.counts() } else { None };
+        // A parent may follow.
+        let has_late_parent = self.missing_parents.iter().any(|uuid| self.line_by_uuid.contains_key(uuid));
+        let counts = if self.is_unusual || has_late_parent { None } else { self.counts() };
         // The next log reuses the memory.
         self.lines.clear();
-        self.ids.clear();
-        self.uuids.clear();
-        self.parents.clear();
-        self.parent_uses.clear();
+        self.line_by_uuid.clear();
+        self.missing_parents.clear();
         self.message_ids.clear();
-        self.is_model.clear();
-        self.repeated_ids.clear();
         self.calls.clear();
         self.results.clear();
         self.failed.clear();
@@ -550,7 +484,7 @@ impl LogScan {
             let has_parent =
                 line.flags & HAS_PARENT != 0 && line.continues.is_some_and(|parent| members[parent]);
             members[idx] = match (line.kind, line.input) {
-                (Kind::Assistant, _) => match self.reply_of(line) {
+                (Kind::Assistant, _) => match line.reply {
                     Some(reply) => {
                         replies.get_or_insert_with(|| ReplyDigests::of(self, &members)).contains(reply)?
                     }
@@ -597,15 +531,9 @@ impl LogScan {
         };
         let ancestors = || std::iter::successors(Some(tip), above);
         ancestors().find(|&idx| is_message(idx))?;
-        let named = self.named_leaf.as_ref().and_then(|uuid| self.line_of(uuid));
+        let named = self.named_leaf.as_ref().and_then(|uuid| self.line_by_uuid.get(uuid.as_bytes()).copied());
         // The person went back to an earlier line.
         named.is_none_or(|named| ancestors().any(|idx| idx == named)).then_some(tip)
-    }
-
-    /// Returns the first place of the message id of a line.
-    fn reply_of(&self, line: &ScannedLine) -> Option<u32> {
-        let place = Some(line.reply).filter(|place| *place != u32::MAX)?;
-        Some(self.repeated_ids.get(&place).copied().unwrap_or(place))
     }
 
     /// Joins calls and results.
@@ -636,7 +564,7 @@ impl ReplyDigests {
         let mut replies: HashMap<u32, (bool, bool)> = HashMap::default();
         let mut digests = HashSet::default();
         for (idx, line) in scan.lines.enumerated() {
-            let Some(reply) = scan.reply_of(line) else { continue };
+            let Some(reply) = line.reply else { continue };
             let (is_member, is_repeated) = replies.entry(reply).or_default();
             *is_member |= members[idx];
             *is_repeated |= !digests.insert((reply, line.digest));
@@ -689,6 +617,11 @@ impl<'a> LineLinks<'a> {
     fn of(outline: &LineOutline<'a>) -> Self {
         Self { uuid: outline.uuid(), parent: outline.parent(), is_sidechain: outline.is_sidechain() }
     }
+}
+
+/// Returns whether bytes of a line can be an id.
+fn is_id(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && std::str::from_utf8(bytes).is_ok()
 }
 
 /// Returns a number that differs only if contents do. Calls begin with their id, so the start is enough.

@@ -6,8 +6,6 @@ use threadline_entry::value;
 
 use crate::index::{CallIndex, EntryIndex};
 use crate::session::Session;
-use crate::shared_str::SharedStr;
-use crate::small_list::SmallList;
 
 /// One message of the model.
 ///
@@ -18,14 +16,14 @@ pub struct Reply {
     /// The message id of the API. `None` if the writer left it out, as old and foreign ones do.
     pub id: Option<String>,
     /// The model. `<synthetic>` for messages that Claude Code generated itself.
-    pub model: Option<SharedStr>,
+    pub model: Option<String>,
     /// The lines of the reply, in file order.
-    pub entries: SmallList<EntryIndex, 3>,
+    pub entries: Vec<EntryIndex>,
     /// The line whose token usage counts. Lines repeat the figures, and those on early lines are too low, so
     /// it is the last one of those with the most output tokens.
     pub usage_entry: EntryIndex,
     /// The tool calls of the reply, as indexes into [`Session::tool_calls`].
-    pub calls: SmallList<CallIndex, 3>,
+    pub calls: Vec<CallIndex>,
 }
 
 impl Reply {

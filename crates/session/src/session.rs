@@ -1,26 +1,21 @@
 //! The session: a fold over its entries that builds the tree and its indexes.
 
 use std::borrow::Cow;
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use foldhash::HashMap;
-use threadline_entry::lens::{Block, FromJson, Lens, User};
+use threadline_entry::lens::{Block, User};
 use threadline_entry::{
     ChunkReader, Code, Entry, Finding, FirstPromptSearch, Json, Kind, Millis, TitleSources, key, value,
 };
 
-use crate::id_table::IdTable;
 use crate::index::{CallIndex, EntryIndex, IndexRange, IndexVec, ReplyIndex};
 use crate::input::InputKind;
-use crate::node_table::{NO_TIMESTAMP, NodeTable, TreeNode};
 use crate::prompt_queue::{PromptQueue, typed};
 use crate::reply::Reply;
-use crate::shared_str::SharedStrTable;
-use crate::small_list::SmallList;
 use crate::thread::Thread;
-use crate::tool_call::{ResultPosition, ServerCall, ToolCall};
-use crate::uuid_table::{UuidKey, UuidTable};
+use crate::tool_call::{BlockPosition, ServerCall, ToolCall};
 
 /// The entries of a log with the tree, replies and tool calls that they form.
 ///
@@ -29,51 +24,59 @@ use crate::uuid_table::{UuidKey, UuidTable};
 pub struct Session {
     id: Option<String>,
     entries: IndexVec<EntryIndex, Entry>,
-    nodes: NodeTable,
-    /// Shared with a check of the same lines.
-    uuid_table: Arc<UuidTable>,
-    /// The first entry with each uuid, indexed by [`UuidKey::idx`].
-    first_by_uuid: Vec<Option<EntryIndex>>,
+    nodes: IndexVec<EntryIndex, TreeNode>,
+    /// The first entry with each uuid.
+    entry_by_uuid: HashMap<String, EntryIndex>,
     /// Entries with a parent that has not been pushed yet, by the uuid of the parent.
-    pending_children: HashMap<UuidKey, SmallList<EntryIndex, 3>>,
+    pending_children: HashMap<String, Vec<EntryIndex>>,
     /// The last entry in the tree: of the main conversation at index 0, of sub-agents at index 1.
     last_in_tree: [Option<EntryIndex>; 2],
     pub(crate) replies: IndexVec<ReplyIndex, Reply>,
-    reply_by_id: IdTable<ReplyIndex>,
+    reply_by_id: HashMap<String, ReplyIndex>,
     pub(crate) calls: IndexVec<CallIndex, ToolCall>,
-    call_by_id: IdTable<CallIndex>,
+    /// The last call with each id.
+    call_by_id: HashMap<String, CallIndex>,
     server_calls: Vec<ServerCall>,
-    /// The names of tools and models.
-    names: SharedStrTable,
-    /// Pairs of line and call, sorted by line.
-    calls_by_line: Vec<(EntryIndex, CallIndex)>,
-    /// The calls of a line, sorted by id, for lines with very many calls.
-    calls_of_wide_lines: HashMap<EntryIndex, Box<[CallIndex]>>,
-    /// The blocks that repeat a call of the same line, by line and number, sorted.
-    repeated_calls: Vec<(EntryIndex, u32)>,
-    /// The call of each result, sorted by line and block. Results before their call are in `early_answers`.
-    answers: Vec<(ResultPosition, CallIndex)>,
-    early_answers: HashMap<ResultPosition, CallIndex>,
-    /// Byte ranges of the message blocks, for lines with more than [`BLOCK_INDEX_THRESHOLD`] of them.
-    block_ranges_by_line: HashMap<EntryIndex, Box<[Range<u32>]>>,
+    /// The call of each block, sorted by line and block. Of several blocks of a line with one call, only the
+    /// first.
+    calls_by_block: Vec<(BlockPosition, CallIndex)>,
+    /// The call of each result.
+    answers: BTreeMap<BlockPosition, CallIndex>,
     /// Results without a call so far, by the id of the call.
-    pub(crate) orphan_results_by_id: HashMap<Box<str>, SmallList<ResultPosition, 1>>,
+    pub(crate) orphan_results_by_id: HashMap<String, Vec<BlockPosition>>,
     /// The compaction boundaries, in file order, each with the last line of the main conversation before it.
     boundaries: Vec<(EntryIndex, Option<EntryIndex>)>,
     /// The first entry with a working directory.
     first_with_cwd: Option<EntryIndex>,
     queue: PromptQueue,
     /// The line that records the interruption of each interrupted reply, by message id.
-    interrupted: HashMap<Box<str>, EntryIndex>,
+    interrupted: HashMap<String, EntryIndex>,
     findings: Vec<Finding>,
     /// Cache of [`Session::cached_thread`], cleared by `push`.
     pub(crate) cached_thread: OnceLock<Thread>,
     /// Cache of the counts of [`Session::spoken_up_to`].
     spoken: OnceLock<IndexVec<EntryIndex, u32>>,
     /// Cache of the findings about the log as a whole.
-    pub(crate) cached_faults: OnceLock<Vec<Finding>>,
-    /// Cache of the findings about secrets.
-    pub(crate) cached_secrets: OnceLock<Vec<Finding>>,
+    pub(crate) cached_findings: OnceLock<Vec<Finding>>,
+}
+
+/// The links of an entry in the tree, and the facts about it that are needed often.
+#[derive(Clone, Debug)]
+struct TreeNode {
+    /// The parent, if it is in the log.
+    parent: Option<EntryIndex>,
+    first_child: Option<EntryIndex>,
+    last_child: Option<EntryIndex>,
+    next_sibling: Option<EntryIndex>,
+    /// An ancestor, or the entry itself if it is a root. The nodes are a union-find forest.
+    root_link: EntryIndex,
+    reply: Option<ReplyIndex>,
+    timestamp: Option<Millis>,
+    input: Option<InputKind>,
+    /// Whether the entry names a parent that is not in the log.
+    is_dangling: bool,
+    in_tree: bool,
+    sidechain: bool,
 }
 
 /// The parent of an entry.
@@ -108,21 +111,6 @@ impl Session {
         session
     }
 
-    /// Reserves memory for this many further entries, and no more.
-    pub fn reserve_exact(&mut self, count: usize) {
-        self.entries.reserve_exact(count);
-        self.nodes.reserve_exact(count);
-    }
-
-    /// Releases unused capacity, for a short session of which there may be very many.
-    pub(crate) fn shrink_to_fit(&mut self) {
-        self.replies.shrink_to_fit();
-        self.calls.shrink_to_fit();
-        self.first_by_uuid.shrink_to_fit();
-        self.calls_by_line.shrink_to_fit();
-        self.answers.shrink_to_fit();
-    }
-
     /// Appends the next entry, with the findings of its parser.
     ///
     /// Updates the tree, the replies and the tool calls, and clears the cached results.
@@ -130,31 +118,28 @@ impl Session {
         let idx = self.entries.end();
         self.cached_thread.take();
         self.spoken.take();
-        self.cached_faults.take();
-        self.cached_secrets.take();
+        self.cached_findings.take();
         self.findings.extend(findings);
         let kind = entry.kind();
         let is_tree = is_tree_kind(kind, &entry);
-        let mut intern = |uuid: Cow<'_, str>| Arc::make_mut(&mut self.uuid_table).intern(&uuid);
-        let name = entry.uuid().filter(|_| is_tree).map(&mut intern);
-        let parent_name = entry.parent_uuid().filter(|_| is_tree).map(intern);
-        let again = name.and_then(|name| self.first_with_uuid(name));
+        let uuid = entry.uuid().filter(|_| is_tree).map(Cow::into_owned);
+        let parent_uuid = entry.parent_uuid().filter(|_| is_tree).map(Cow::into_owned);
+        let again = uuid.as_ref().and_then(|uuid| self.find(uuid));
         let is_copy = again.is_some_and(|first| has_same_content(&self.entries[first], &entry));
         let queued = if kind == Kind::Attachment { InputKind::of_attachment(&entry) } else { None };
         let spoken = matches!(kind, Kind::User | Kind::Assistant) || queued.is_some();
-        let nameless = name.is_none() && spoken;
+        let nameless = uuid.is_none() && spoken;
         let mut node = TreeNode {
             parent: None,
-            uuid: name,
-            parent_uuid: parent_name,
             first_child: None,
             last_child: None,
             next_sibling: None,
+            root_link: idx,
             reply: None,
-            timestamp: entry.timestamp().unwrap_or(NO_TIMESTAMP),
+            timestamp: entry.timestamp(),
             input: None,
             is_dangling: false,
-            in_tree: (name.is_some() && !is_copy) || nameless,
+            in_tree: (uuid.is_some() && !is_copy) || nameless,
             sidechain: entry.is_sidechain(),
         };
         match kind {
@@ -170,11 +155,6 @@ impl Session {
         self.queue.push(&self.entries, &entry, node.input);
         let at = entry.at();
         let in_tree = node.in_tree;
-        if spoken
-            && entry.message().is_some_and(|message| message.blocks().nth(BLOCK_INDEX_THRESHOLD).is_some())
-        {
-            self.block_ranges_by_line.insert(idx, block_ranges(&entry));
-        }
         self.entries.push(entry);
         self.nodes.push(node);
         if self.is_boundary(idx) {
@@ -191,8 +171,8 @@ impl Session {
             return;
         }
         let before = self.last_in_tree[usize::from(self.nodes[idx].sidechain)].replace(idx);
-        match parent_name {
-            Some(parent) => match self.first_with_uuid(parent) {
+        match parent_uuid {
+            Some(parent) => match self.find(&parent) {
                 Some(parent) => self.link(idx, parent),
                 None => {
                     self.nodes[idx].is_dangling = true;
@@ -206,8 +186,8 @@ impl Session {
             }
             None => {}
         }
-        if let Some(name) = name.filter(|_| again.is_none()) {
-            self.register(idx, name);
+        if let Some(uuid) = uuid.filter(|_| again.is_none()) {
+            self.register(idx, uuid);
         }
     }
 
@@ -215,11 +195,6 @@ impl Session {
     /// before it.
     pub(crate) fn boundaries(&self) -> &[(EntryIndex, Option<EntryIndex>)] {
         &self.boundaries
-    }
-
-    /// Returns the first entry with a uuid.
-    fn first_with_uuid(&self, name: UuidKey) -> Option<EntryIndex> {
-        self.first_by_uuid.get(name.idx()).copied().flatten()
     }
 
     /// Links a root to the previous line in the tree with the same sidechain flag. Does nothing for other
@@ -238,15 +213,12 @@ impl Session {
 
     /// Registers an entry under its uuid and links the entries that were pushed before this parent of
     /// theirs.
-    fn register(&mut self, idx: EntryIndex, name: UuidKey) {
-        let waiting = self.pending_children.remove(&name).unwrap_or_default();
-        if self.first_by_uuid.len() <= name.idx() {
-            self.first_by_uuid.resize(self.uuid_table.len(), None);
-        }
-        self.first_by_uuid[name.idx()] = Some(idx);
-        for &child in &waiting {
+    fn register(&mut self, idx: EntryIndex, uuid: String) {
+        let pending = self.pending_children.remove(&uuid).unwrap_or_default();
+        self.entry_by_uuid.insert(uuid, idx);
+        for child in pending {
             // The child has no parent yet, so it can only be an ancestor of the entry if it is the root.
-            if self.nodes.root_of(idx) == child {
+            if self.root_of(idx) == child {
                 let message = "the parents of the line form a cycle";
                 self.findings.push(Finding::new(Code::Cycle, self.entries[child].at(), message));
                 continue;
@@ -258,11 +230,23 @@ impl Session {
         }
     }
 
+    /// Returns the root of the tree that contains an entry.
+    fn root_of(&mut self, entry_idx: EntryIndex) -> EntryIndex {
+        let mut at = entry_idx;
+        while self.nodes[at].root_link != at {
+            // Path halving: shortens later lookups.
+            let above = self.nodes[self.nodes[at].root_link].root_link;
+            self.nodes[at].root_link = above;
+            at = above;
+        }
+        at
+    }
+
     fn link(&mut self, child: EntryIndex, parent: EntryIndex) {
         self.cached_thread.take();
         self.spoken.take();
-        self.cached_faults.take();
-        self.nodes.set_root_link(child, parent);
+        self.cached_findings.take();
+        self.nodes[child].root_link = parent;
         self.nodes[child].parent = Some(parent);
         let child = Some(child);
         match self.nodes[parent].last_child {
@@ -282,11 +266,11 @@ impl Session {
             }
             is_result = true;
             let Some(id) = block.tool_use_id() else { continue };
-            let result = ResultPosition { entry_idx: idx, block_idx: block_idx as u32 };
+            let result = BlockPosition { entry_idx: idx, block_idx: block_idx as u32 };
             match self.call_index(&id) {
                 Some(call) => {
                     self.calls[call].results.push(result);
-                    self.answers.push((result, call));
+                    self.answers.insert(result, call);
                 }
                 None => self.orphan_results_by_id.entry(id.into()).or_default().push(result),
             }
@@ -307,8 +291,7 @@ impl Session {
     fn add_assistant(&mut self, idx: EntryIndex, entry: &Entry, is_copy: bool) -> ReplyIndex {
         let message = entry.message();
         let id = message.and_then(|message| message.id());
-        let id_of = |reply: ReplyIndex| self.replies[reply].id.as_deref().unwrap_or_default();
-        let known = id.as_ref().and_then(|id| self.reply_by_id.get(id, id_of));
+        let known = id.as_deref().and_then(|id| self.find_reply(id));
         let reply_idx = known.unwrap_or(self.replies.end());
         match known {
             Some(reply) => {
@@ -321,15 +304,15 @@ impl Session {
             }
             None => {
                 if let Some(id) = &id {
-                    self.reply_by_id.insert(id, reply_idx, id_of);
+                    self.reply_by_id.insert(id.clone().into_owned(), reply_idx);
                 }
                 let model = message.and_then(|message| message.model());
                 self.replies.push(Reply {
                     id: id.map(Cow::into_owned),
-                    model: model.map(|model| self.names.share(&model)),
-                    entries: SmallList::of(idx),
+                    model: model.map(Cow::into_owned),
+                    entries: vec![idx],
                     usage_entry: idx,
-                    calls: SmallList::default(),
+                    calls: Vec::new(),
                 });
             }
         }
@@ -337,50 +320,40 @@ impl Session {
             let id = block.id().unwrap_or_default();
             if !block.is(value::TOOL_USE) {
                 if block.is(value::SERVER_TOOL_USE) || block.is(value::MCP_TOOL_USE) {
-                    let name = self.names.share(&block.name().unwrap_or_default());
+                    let name = block.name().unwrap_or_default().into_owned();
                     self.server_calls.push(ServerCall { id: id.into_owned(), name, reply: reply_idx });
                 }
                 continue;
             }
-            let block_idx = block_idx as u32;
-            let mut results = SmallList::default();
+            let position = BlockPosition { entry_idx: idx, block_idx: block_idx as u32 };
+            let mut results = Vec::new();
             if !id.is_empty() {
                 // A later reply may reuse an id. That is a new call, and results that follow answer the new
                 // one.
                 let known = self.call_index(&id);
                 if let Some(call) = known.filter(|&call| self.calls[call].reply == reply_idx) {
-                    if self.calls[call].lines.last() == Some(&idx) {
-                        self.repeated_calls.push((idx, block_idx));
-                    } else {
-                        self.calls[call].add_line(idx, block_idx, is_copy);
-                        self.calls_by_line.push((idx, call));
+                    if self.calls[call].lines.last() != Some(&idx) {
+                        self.calls[call].add_line(position, is_copy);
+                        self.calls_by_block.push((position, call));
                     }
                     continue;
                 }
                 let call = self.calls.end();
-                self.call_by_id.insert(&id, call, |call| &self.calls[call].id);
+                self.call_by_id.insert(id.clone().into_owned(), call);
                 results = self.orphan_results_by_id.remove(&*id).unwrap_or_default();
-                self.early_answers.extend(results.iter().map(|result| (*result, call)));
+                self.answers.extend(results.iter().map(|result| (*result, call)));
             }
-            self.calls_by_line.push((idx, self.calls.end()));
+            self.calls_by_block.push((position, self.calls.end()));
             self.replies[reply_idx].calls.push(self.calls.end());
             self.calls.push(ToolCall {
-                id: id.into(),
-                name: self.names.share(&block.name().unwrap_or_default()),
+                id: id.into_owned(),
+                name: block.name().unwrap_or_default().into_owned(),
                 entry_idx: idx,
-                block_idx,
+                block_idx: position.block_idx,
                 reply: reply_idx,
                 results,
-                lines: SmallList::of(idx),
+                lines: vec![idx],
             });
-        }
-        let from = self.calls_by_line.partition_point(|(line, _)| *line < idx);
-        if self.calls_by_line.len() - from > BLOCK_INDEX_THRESHOLD {
-            let mut calls: Box<[CallIndex]> =
-                self.calls_by_line[from..].iter().map(|(_, call)| *call).collect();
-            // Stable, so that the first of several calls with one id is found.
-            calls.sort_by(|left, right| self.calls[*left].id.cmp(&self.calls[*right].id));
-            self.calls_of_wide_lines.insert(idx, calls);
         }
         reply_idx
     }
@@ -426,7 +399,7 @@ impl Session {
 
     /// Returns the index of the last call with this id in [`Session::tool_calls`].
     pub fn call_index(&self, id: &str) -> Option<CallIndex> {
-        self.call_by_id.get(id, |call| &self.calls[call].id)
+        self.call_by_id.get(id).copied()
     }
 
     /// Returns the queued prompt that steered the current turn, if the line at `entry_idx` took it from the
@@ -449,104 +422,74 @@ impl Session {
         self.interrupted.get(self.replies[reply].id.as_deref()?).copied()
     }
 
-    /// Returns the number of blocks of a line that has very many. `None` for other lines.
-    ///
-    /// [`Session::block`] takes constant time for such a line.
-    pub fn n_blocks_of_wide_line(&self, entry_idx: EntryIndex) -> Option<usize> {
-        self.block_ranges_by_line.get(&entry_idx).map(|blocks| blocks.len())
-    }
-
-    /// A block of a line, by its number.
+    /// Returns a block of a line, by its number. Takes constant time.
     pub fn block(&self, entry_idx: EntryIndex, block_idx: usize) -> Option<Block<'_>> {
-        let entry = &self.entries[entry_idx];
-        match self.block_ranges_by_line.get(&entry_idx) {
-            Some(blocks) => {
-                let range = blocks.get(block_idx)?;
-                Block::from_json(Json::parse(&entry.text()[range.start as usize..range.end as usize])?)
-            }
-            None => entry.message()?.blocks().nth(block_idx),
-        }
+        self.entries[entry_idx].message()?.content()?.block(block_idx)
     }
 
     /// Returns the calls on a line, as indexes into [`Session::tool_calls`].
     pub fn calls_on(&self, entry_idx: EntryIndex) -> impl Iterator<Item = CallIndex> {
-        let from = self.calls_by_line.partition_point(|(line, _)| *line < entry_idx);
-        let calls = self.calls_by_line[from..].iter().take_while(move |(line, _)| *line == entry_idx);
+        let from = self.calls_by_block.partition_point(|(at, _)| at.entry_idx < entry_idx);
+        let calls = self.calls_by_block[from..].iter().take_while(move |(at, _)| at.entry_idx == entry_idx);
         calls.map(|(_, call)| *call)
     }
 
-    /// Returns the call with this id on a line.
+    /// Returns the call of a block, as an index into [`Session::tool_calls`]. `None` if it repeats the call
+    /// of an earlier block of the line.
+    pub fn call_of_block(&self, entry_idx: EntryIndex, block_idx: usize) -> Option<CallIndex> {
+        let at = BlockPosition { entry_idx, block_idx: u32::try_from(block_idx).ok()? };
+        let found = self.calls_by_block.binary_search_by_key(&at, |(at, _)| *at).ok()?;
+        Some(self.calls_by_block[found].1)
+    }
+
+    /// Returns the first call with this id on a line.
     pub fn tool_call_on(&self, entry_idx: EntryIndex, id: &str) -> Option<&ToolCall> {
         self.call_index_on(entry_idx, id).map(|call| &self.calls[call])
     }
 
     /// Returns the index of that call in [`Session::tool_calls`].
     pub fn call_index_on(&self, entry_idx: EntryIndex, id: &str) -> Option<CallIndex> {
-        match self.calls_of_wide_lines.get(&entry_idx) {
-            Some(by_id) => {
-                let first = by_id.partition_point(|call| *self.calls[*call].id < *id);
-                by_id.get(first).copied().filter(|call| *self.calls[*call].id == *id)
-            }
-            None => self.calls_on(entry_idx).find(|&call| *self.calls[call].id == *id),
+        // A later reply may have used the id for another call.
+        let last = self.call_index(id)?;
+        if self.calls[last].lines.binary_search(&entry_idx).is_ok() {
+            return Some(last);
         }
+        self.calls_on(entry_idx).find(|&call| self.calls[call].id == id)
     }
 
     /// Returns whether a result is the first one of its line that answers a call.
-    pub(crate) fn is_first_result(&self, at: ResultPosition) -> bool {
-        let from = self.answers.partition_point(|(result, _)| result.entry_idx < at.entry_idx);
-        match self.answers.get(from).filter(|(first, _)| first.entry_idx == at.entry_idx) {
-            Some((first, _)) => *first == at,
-            // The call is on a later line.
-            None => at.block_idx == 0,
-        }
+    pub(crate) fn is_first_result(&self, at: BlockPosition) -> bool {
+        let start = BlockPosition { block_idx: 0, ..at };
+        self.answers.range(start..=at).next().map_or(at.block_idx == 0, |(first, _)| *first == at)
     }
 
-    /// Returns whether a block repeats a call that an earlier block of the line contains.
-    pub(crate) fn repeats_call(&self, entry_idx: EntryIndex, block_idx: usize) -> bool {
-        let at = (entry_idx, u32::try_from(block_idx).unwrap_or(u32::MAX));
-        self.repeated_calls.binary_search(&at).is_ok()
-    }
-
-    /// Returns the call that the result at `at` answers. `None` if the id of that call is not `id`.
-    pub(crate) fn call_answered(&self, id: &str, at: ResultPosition) -> Option<&ToolCall> {
-        let known =
-            self.answers.binary_search_by_key(&at, |(result, _)| *result).map(|found| self.answers[found].1);
-        let call = known.ok().or_else(|| self.early_answers.get(&at).copied())?;
-        Some(&self.calls[call]).filter(|call| *call.id == *id)
+    /// Returns the results of a line that answer calls, with the calls.
+    pub(crate) fn answers_on(
+        &self,
+        entry_idx: EntryIndex,
+    ) -> impl Iterator<Item = (BlockPosition, &ToolCall)> {
+        let start = BlockPosition { entry_idx, block_idx: 0 };
+        let answers = self.answers.range(start..).take_while(move |(at, _)| at.entry_idx == entry_idx);
+        answers.map(|(at, call)| (*at, &self.calls[*call]))
     }
 
     /// Returns the results that answer no call in the log, grouped by call id, in the order of the first result
     /// of each.
-    pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[ResultPosition])> {
+    pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[BlockPosition])> {
         let results = self.orphan_results_by_id.iter().map(|(id, results)| (&**id, &**results));
-        let mut results: Vec<(&str, &[ResultPosition])> = results.collect();
+        let mut results: Vec<(&str, &[BlockPosition])> = results.collect();
         results.sort_unstable_by_key(|(_, positions)| positions.first().copied());
         results.into_iter()
     }
 
     /// Returns the first entry in the tree with this uuid.
     pub fn find(&self, uuid: &str) -> Option<EntryIndex> {
-        self.uuid_table.get(uuid).and_then(|name| self.first_with_uuid(name))
+        self.entry_by_uuid.get(uuid).copied()
     }
 
     /// Returns every uuid in the tree, in no particular order.
     pub fn uuids(&self) -> impl Iterator<Item = &str> {
-        self.uuid_table.iter().filter(|(_, name)| self.first_with_uuid(*name).is_some()).map(|(uuid, _)| uuid)
-    }
-
-    /// Returns the table of all uuids that the tree mentions.
-    pub(crate) fn uuid_table(&self) -> &Arc<UuidTable> {
-        &self.uuid_table
-    }
-
-    /// Returns the uuid of an entry. `None` if its kind cannot be in the tree.
-    pub(crate) fn uuid_key(&self, entry_idx: EntryIndex) -> Option<UuidKey> {
-        self.nodes[entry_idx].uuid
-    }
-
-    /// Returns the uuid in the `parentUuid` field of an entry. `None` if its kind cannot be in the tree.
-    pub(crate) fn parent_uuid_key(&self, entry_idx: EntryIndex) -> Option<UuidKey> {
-        self.nodes[entry_idx].parent_uuid
+        self.entry_by_uuid.keys().map(String::as_str)
     }
 
     /// Returns whether the entry is in the tree. A copy of an earlier line is not.
@@ -611,7 +554,7 @@ impl Session {
 
     /// Returns the last reply with this message id.
     pub fn find_reply(&self, id: &str) -> Option<ReplyIndex> {
-        self.reply_by_id.get(id, |reply| self.replies[reply].id.as_deref().unwrap_or_default())
+        self.reply_by_id.get(id).copied()
     }
 
     /// Returns the reply that an assistant entry is part of, as an index into [`Session::replies`].
@@ -626,7 +569,7 @@ impl Session {
 
     /// Returns the time at which the entry was written.
     pub fn timestamp(&self, entry_idx: EntryIndex) -> Option<Millis> {
-        Some(self.nodes[entry_idx].timestamp).filter(|&timestamp| timestamp != NO_TIMESTAMP)
+        self.nodes[entry_idx].timestamp
     }
 
     /// Returns the findings about single lines that were collected by `push`.
@@ -683,22 +626,6 @@ impl Session {
         }
         search.finish()
     }
-}
-
-/// The number of message blocks beyond which their byte ranges are indexed. Iterating to the nth block of
-/// such a line each time would be quadratic.
-const BLOCK_INDEX_THRESHOLD: usize = 64;
-
-/// Returns the byte ranges of the message blocks in the text of a line.
-fn block_ranges(entry: &Entry) -> Box<[Range<u32>]> {
-    let start = entry.text().as_ptr().addr();
-    let range = |block: Block<'_>| {
-        let raw = block.object().json().raw();
-        let at = raw.as_ptr().addr().saturating_sub(start);
-        // Lines of 4 GiB or more are not parsed.
-        at as u32..(at + raw.len()) as u32
-    };
-    entry.message().into_iter().flat_map(|message| message.blocks()).map(range).collect()
 }
 
 /// Returns whether two lines with the same uuid have the same content.

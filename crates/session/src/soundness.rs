@@ -9,15 +9,11 @@
 mod line_fact;
 mod message;
 
-use std::num::NonZeroU32;
-use std::sync::Arc;
-
 use foldhash::{HashMap, HashSet};
 use threadline_entry::{Entry, Millis};
 
 use self::line_fact::{LineFact, ParentLine, hash};
 use crate::session::Session;
-use crate::uuid_table::UuidTable;
 
 /// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +85,8 @@ pub struct SoundnessChecker {
     n_lines: usize,
     /// The facts about the lines in the tree, in order. Other code refers to them by their positions.
     line_facts: Vec<LineFact>,
-    uuids: UuidPositions,
+    /// The last line of the tree with each uuid, by the position of its facts.
+    uuids: HashMap<String, u32>,
     /// Hashes of the ids of calls and results. Lines refer to parts of this list.
     ids: Vec<u64>,
     /// Violations that were found in single lines.
@@ -102,31 +99,6 @@ pub struct SoundnessChecker {
     /// The line numbers, counted from 0, and the uuids that these lines refer to.
     references: Vec<(u32, Box<str>)>,
     id: Option<Box<str>>,
-}
-
-/// The last line of the tree with each uuid, by the position of its facts.
-#[derive(Clone, Debug, Default)]
-struct UuidPositions {
-    uuids: Arc<UuidTable>,
-    /// One more than the position of each line, by the key of the uuid.
-    positions: Vec<Option<NonZeroU32>>,
-}
-
-impl UuidPositions {
-    fn position(&self, uuid: &str) -> Option<u32> {
-        let position = self.positions.get(self.uuids.get(uuid)?.idx()).copied().flatten()?;
-        Some(position.get() - 1)
-    }
-
-    /// Adds a line, and returns whether an earlier one has the same uuid.
-    fn insert(&mut self, uuid: &str, position: u32) -> bool {
-        let key = match self.uuids.get(uuid) {
-            Some(key) => key,
-            None => Arc::make_mut(&mut self.uuids).intern(uuid),
-        };
-        self.positions.resize(self.uuids.len(), None);
-        std::mem::replace(&mut self.positions[key.idx()], NonZeroU32::new(position + 1)).is_some()
-    }
 }
 
 /// The state of a log before an edit, for comparison with the result.
@@ -144,10 +116,9 @@ impl SoundnessChecker {
         Self { id: Some(id.into()), ..Self::default() }
     }
 
-    /// Returns a checker for the lines of a session as it is. Needs less memory than one for other lines.
+    /// Returns a checker for the lines of a session as it is.
     pub fn before_edit(session: &Session) -> Self {
-        let uuids = UuidPositions { uuids: session.uuid_table().clone(), positions: Vec::new() };
-        Self { uuids, ..Self::of_session(&session.id().unwrap_or_default()) }
+        Self::of_session(&session.id().unwrap_or_default())
     }
 
     /// Adds the next line.
@@ -393,7 +364,7 @@ impl SoundnessChecker {
 
     fn check_references(&self, breaches: &mut Vec<RuleViolation>) {
         for (line, uuid) in &self.references {
-            if self.uuids.position(uuid).is_none() {
+            if !self.uuids.contains_key(&**uuid) {
                 let line = *line as usize;
                 let message = "the line refers to a missing line";
                 breaches.push(RuleViolation::new(SoundnessRule::References, line, hash(&uuid), message));
@@ -415,6 +386,5 @@ mod tests {
         // Violations are reported with the numbers of all lines.
         let lines: Vec<u32> = checker.violations(true).iter().map(|breach| breach.line_no).collect();
         assert_eq!(lines, [2, 2, 2, 3]);
-        assert!(size_of::<LineFact>() <= 72, "{}", size_of::<LineFact>());
     }
 }

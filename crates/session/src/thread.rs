@@ -8,7 +8,6 @@ use threadline_entry::{Kind, key};
 use crate::index::{EntryIndex, IndexVec, ReplyIndex};
 use crate::input::{InputKind, is_command_caveat};
 use crate::session::{ParentLink, Session};
-use crate::tool_call::ResultPosition;
 
 /// The conversation that a resume would continue: from the first prompt to the leaf, across compactions.
 ///
@@ -282,20 +281,15 @@ impl Session {
     /// Returns whether the entry contains the result of a call made by a member. Only one result per call
     /// qualifies.
     fn answers_member(&self, idx: EntryIndex, members: &EntryFlags) -> bool {
-        let blocks = self.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
-        blocks.enumerate().any(|(block_idx, block)| {
-            let at = ResultPosition { entry_idx: idx, block_idx: block_idx as u32 };
-            let call = block.tool_use_id().and_then(|id| self.call_answered(&id, at));
-            call.is_some_and(|call| {
-                // Bounds the work for logs that were not written by Claude Code.
-                let results = || call.results.iter().take(MAX_COPIES);
-                let belongs = results()
-                    .find(|at| members[at.entry_idx])
-                    .or_else(|| results().find(|at| self.has_parent_in(at.entry_idx, members)))
-                    .or(call.results.first());
-                let mut lines = call.lines.iter().rev().take(MAX_COPIES);
-                belongs == Some(&at) && (members[call.entry_idx] || lines.any(|&line| members[line]))
-            })
+        self.answers_on(idx).any(|(at, call)| {
+            // Bounds the work for logs that were not written by Claude Code.
+            let results = || call.results.iter().take(MAX_COPIES);
+            let belongs = results()
+                .find(|at| members[at.entry_idx])
+                .or_else(|| results().find(|at| self.has_parent_in(at.entry_idx, members)))
+                .or(call.results.first());
+            let mut lines = call.lines.iter().rev().take(MAX_COPIES);
+            belongs == Some(&at) && (members[call.entry_idx] || lines.any(|&line| members[line]))
         })
     }
 

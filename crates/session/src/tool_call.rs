@@ -7,8 +7,6 @@ use threadline_entry::{Entry, Millis, value};
 
 use crate::index::{EntryIndex, ReplyIndex};
 use crate::session::Session;
-use crate::shared_str::SharedStr;
-use crate::small_list::SmallList;
 
 /// A tool use joined to its result.
 ///
@@ -17,9 +15,9 @@ use crate::small_list::SmallList;
 #[derive(Clone, Debug)]
 pub struct ToolCall {
     /// The id that joins call and result.
-    pub id: Box<str>,
+    pub id: String,
     /// The name of the tool.
-    pub name: SharedStr,
+    pub name: String,
     /// The line with the call. If the session was logged twice, the later one.
     pub entry_idx: EntryIndex,
     /// The index of the block on that line.
@@ -27,9 +25,9 @@ pub struct ToolCall {
     /// The reply that made the call, as an index into [`Session::replies`].
     pub reply: ReplyIndex,
     /// The positions of the results. More than one if the session was logged twice.
-    pub results: SmallList<ResultPosition, 1>,
+    pub results: Vec<BlockPosition>,
     /// The lines with the call, in file order. More than one if the session was logged twice.
-    pub lines: SmallList<EntryIndex, 3>,
+    pub lines: Vec<EntryIndex>,
 }
 
 /// The call of a tool that the API ran itself.
@@ -38,14 +36,14 @@ pub struct ServerCall {
     /// The id of the call.
     pub id: String,
     /// The name of the tool.
-    pub name: SharedStr,
+    pub name: String,
     /// The reply that made the call, as an index into [`Session::replies`].
     pub reply: ReplyIndex,
 }
 
-/// The position of a tool result.
+/// The position of a content block in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResultPosition {
+pub struct BlockPosition {
     /// The index of the entry.
     pub entry_idx: EntryIndex,
     /// The index of the block on that line.
@@ -113,10 +111,10 @@ impl ToolCall {
     ///
     /// The conversation continues from the latest line, unless that is an exact copy, which is not in the
     /// tree.
-    pub(crate) fn add_line(&mut self, entry_idx: EntryIndex, block_idx: u32, is_copy: bool) {
-        self.lines.push(entry_idx);
+    pub(crate) fn add_line(&mut self, at: BlockPosition, is_copy: bool) {
+        self.lines.push(at.entry_idx);
         if !is_copy {
-            (self.entry_idx, self.block_idx) = (entry_idx, block_idx);
+            (self.entry_idx, self.block_idx) = (at.entry_idx, at.block_idx);
         }
     }
 
@@ -135,10 +133,8 @@ impl ToolCall {
         entry_idx: EntryIndex,
         block_idx: usize,
         session: &Session,
-    ) -> Option<ResultPosition> {
-        if session.repeats_call(entry_idx, block_idx) {
-            return None;
-        }
+    ) -> Option<BlockPosition> {
+        session.call_of_block(entry_idx, block_idx)?;
         if entry_idx == self.entry_idx {
             return self.results.first().copied();
         }
@@ -165,7 +161,7 @@ impl ToolCall {
     }
 
     /// Returns the outcome according to one of the results.
-    pub fn outcome_of(&self, result: Option<ResultPosition>, session: &Session) -> ToolOutcome {
+    pub fn outcome_of(&self, result: Option<BlockPosition>, session: &Session) -> ToolOutcome {
         let Some((at, block)) = result.and_then(|at| Some((at, at.block(session)?))) else {
             return ToolOutcome::Missing;
         };
@@ -214,14 +210,11 @@ fn is_refused(entry: &Entry, block: Block<'_>) -> bool {
     denial_kind(entry).map_or_else(is_denied, |kind| kind == "user-rejected")
 }
 
-/// The maximum number of blocks before the first result of a line that has a record.
-const MAX_BLOCKS_BEFORE_RESULT: usize = 64;
-
-/// Returns the `toolUseResult` of a line, if the block is its first result, as [`ResultPosition::record`]
+/// Returns the `toolUseResult` of a line, if the block is its first result, as [`BlockPosition::record`]
 /// does.
 fn record_of<'e>(entry: &'e Entry, block: Block<'e>) -> Option<ToolUseResult<'e>> {
     let record = entry.tool_use_result()?;
-    let mut blocks = entry.message()?.blocks().take(MAX_BLOCKS_BEFORE_RESULT);
+    let mut blocks = entry.message()?.blocks();
     let first = blocks.find(|block| block.is(value::TOOL_RESULT))?;
     std::ptr::eq(first.object().json().raw(), block.object().json().raw()).then_some(record)
 }
@@ -236,7 +229,7 @@ fn begins_with(record: Option<ToolUseResult<'_>>, block: Block<'_>, prefixes: &[
     prefixes.iter().any(|prefix| text.starts_with(prefix) || error.starts_with(prefix))
 }
 
-impl ResultPosition {
+impl BlockPosition {
     /// Returns the `toolUseResult` of the line, if this is its first result: a line with the results of many
     /// calls has one at most.
     pub fn record<'s>(&self, session: &'s Session) -> Option<ToolUseResult<'s>> {
@@ -246,48 +239,5 @@ impl ResultPosition {
     /// Returns the block at this position.
     pub fn block<'s>(&self, session: &'s Session) -> Option<Block<'s>> {
         session.block(self.entry_idx, self.block_idx as usize)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn log(ids: &[&str]) -> Session {
-        let blocks: Vec<String> =
-            ids.iter().map(|id| format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash"}}"#)).collect();
-        let results: Vec<String> =
-            ids.iter().map(|id| format!(r#"{{"type":"tool_result","tool_use_id":"{id}"}}"#)).collect();
-        Session::from_bytes(
-            format!(
-                "{{\"type\":\"assistant\",\"uuid\":\"a\",\"message\":{{\"id\":\"m\",\"content\":[{}]}}}}\n\
-                 {{\"type\":\"user\",\"uuid\":\"b\",\"parentUuid\":\"a\",\"message\":{{\"content\":[{}]}}}}\n",
-                blocks.join(","),
-                results.join(","),
-            )
-            .as_bytes(),
-        )
-    }
-
-    #[test]
-    fn calls_whose_ids_have_one_hash_are_distinguished() {
-        let session = log(&["colliding-1", "colliding-2", "colliding-3", "other"]);
-        for (position, id) in ["colliding-1", "colliding-2", "colliding-3", "other"].iter().enumerate() {
-            let call = session.tool_call(id).unwrap();
-            assert_eq!((&*call.id, call.block_idx), (*id, position as u32));
-            assert_eq!(call.results.iter().map(|at| at.block_idx).collect::<Vec<_>>(), [position as u32]);
-        }
-        assert!(session.tool_call("colliding-4").is_none());
-    }
-
-    #[test]
-    fn a_call_of_a_line_with_very_many_calls_is_found() {
-        let ids: Vec<String> = (0..200).rev().map(|number| format!("t{number}")).collect();
-        let session = log(&ids.iter().map(String::as_str).collect::<Vec<_>>());
-        for (position, id) in ids.iter().enumerate() {
-            assert_eq!(session.tool_call_on(EntryIndex::FIRST, id).unwrap().block_idx, position as u32);
-        }
-        assert!(session.tool_call_on(EntryIndex::FIRST, "t").is_none());
-        assert!(size_of::<ToolCall>() <= 88, "{}", size_of::<ToolCall>());
     }
 }

@@ -125,7 +125,7 @@ fn count_changed_lines(hunks: &[LineHunk]) -> HashMap<&str, usize> {
 }
 
 fn changed_lines(hunks: &[LineHunk]) -> impl Iterator<Item = &str> {
-    hunks.iter().flat_map(|hunk| hunk.lines.iter()).filter(|line| line.starts_with(['+', '-']))
+    hunks.iter().flat_map(|hunk| &hunk.lines).map(String::as_str).filter(|line| line.starts_with(['+', '-']))
 }
 
 /// Returns whether hunks with these changed lines contain every changed line of `earlier`.

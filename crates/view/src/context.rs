@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 use threadline_entry::Millis;
 use threadline_entry::lens::Usage;
-use threadline_session::{EntryIndex, Session, SharedStr};
+use threadline_session::{EntryIndex, Session};
 
 pub use agents::AgentContext;
 use cache::CacheState;
@@ -88,7 +88,7 @@ pub enum WindowPart {
     /// The inputs of tool calls.
     Calls,
     /// The results of the calls of this tool. All calls share the name.
-    Results(SharedStr),
+    Results(String),
 }
 
 impl WindowPart {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use similar::{ChangeTag, DiffOp, DiffTag, DiffableStr, TextDiff};
 use threadline_entry::lens::{List, PatchHunk};
-use threadline_session::{LineHunk, TextList};
+use threadline_session::LineHunk;
 
 /// The number of unchanged lines around changed ones.
 const CONTEXT: usize = 3;
@@ -120,7 +120,7 @@ impl Hunk {
 
     /// Converts a hunk of an edit.
     pub fn from_edit(hunk: &LineHunk) -> Self {
-        let lines = hunk.lines.iter().map(Cow::Borrowed);
+        let lines = hunk.lines.iter().map(|line| Cow::Borrowed(&**line));
         Self::from_signed_lines(hunk.old_start, hunk.new_start, lines)
     }
 
@@ -162,15 +162,15 @@ pub(crate) fn line_hunks(old: &str, new: &str) -> Vec<LineHunk> {
     let diff = TextDiff::from_lines(old, new);
     let hunk = |group: Vec<DiffOp>| {
         let (mut has_old, mut has_new) = (0, 0);
-        let mut lines = TextList::default();
+        let mut lines = Vec::new();
         for (change, line) in group_lines(&diff, &group) {
             has_old |= u64::from(change != DiffChange::Added);
             has_new |= u64::from(change != DiffChange::Removed);
             match line.strip_suffix('\n') {
-                Some(line) => lines.push(&format!("{}{line}", change.sign())),
+                Some(line) => lines.push(format!("{}{line}", change.sign())),
                 None => {
-                    lines.push(&format!("{}{line}", change.sign()));
-                    lines.push("\\ No newline at end of file");
+                    lines.push(format!("{}{line}", change.sign()));
+                    lines.push("\\ No newline at end of file".to_owned());
                 }
             }
         }

@@ -19,7 +19,7 @@ impl FindingSummary {
     /// Returns the problems of a log, without notes. Secrets are not searched for: they are no defect of the
     /// log, and the search would take longer than everything else.
     pub fn of(session: &Session) -> Self {
-        let defects = session.find_defects();
-        Self { count: defects.iter().len(), first: defects.iter().take(Self::MAX_LISTED).collect() }
+        let problems = session.findings().iter().filter(|finding| finding.severity.is_problem());
+        Self { count: problems.clone().count(), first: problems.take(Self::MAX_LISTED).cloned().collect() }
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use threadline_entry::Kind;
 use threadline_session::{
-    AgentIndex, CallIndex, EntryIndex, IndexRange, IndexVec, ResultPosition, Session, SessionFamily,
+    AgentIndex, BlockPosition, CallIndex, EntryIndex, IndexRange, IndexVec, Session, SessionFamily,
     ToolOutcome,
 };
 
@@ -155,7 +155,7 @@ pub(crate) struct CallNote {
     pub(crate) call: CallIndex,
     /// Its outcome, and the result that the outcome was read from.
     pub(crate) outcome: ToolOutcome,
-    result: Option<ResultPosition>,
+    result: Option<BlockPosition>,
     /// The numbers of added and removed lines, if the call changed a file.
     pub(crate) changed_lines: Option<(usize, usize)>,
 }

@@ -108,7 +108,7 @@ impl<'a> TranscriptBuilder<'a> {
 /// branch and version.
 pub(crate) fn session_facts(session: &Session) -> TranscriptHeader {
     let last = |key: &str| {
-        let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_name());
+        let found = session.entries().iter().rev().find_map(|entry| entry.get(key)?.as_str());
         found.filter(|text| !text.is_empty()).map(Cow::into_owned)
     };
     TranscriptHeader {

@@ -16,7 +16,7 @@ use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind, key, value};
 use threadline_session::{
-    Agent, AgentIndex, CallIndex, EntryIndex, InputKind, Reply, ResultPosition, Session, Thread, ToolOutcome,
+    Agent, AgentIndex, BlockPosition, CallIndex, EntryIndex, InputKind, Reply, Session, Thread, ToolOutcome,
     editor_context, is_command_caveat,
 };
 use threadline_usage::UsageTotals;
@@ -65,7 +65,7 @@ pub(crate) struct CallBlock<'f> {
     pub(crate) call: CallIndex,
     pub(crate) block: Block<'f>,
     /// The result that is shown with it, as `ToolCall::result_of_block` returns it.
-    pub(crate) result: Option<ResultPosition>,
+    pub(crate) result: Option<BlockPosition>,
     /// Whether it is the last block with its id, with which the sub-agents are shown.
     pub(crate) has_agents: bool,
 }
@@ -319,7 +319,7 @@ impl<'f> TranscriptWriter<'f> {
             }
             "fallback" => {
                 let model = |json: Option<Json<'_>>| {
-                    let name = json.and_then(|json| json.as_name().or_else(|| json.get("model")?.as_name()));
+                    let name = json.and_then(|json| json.as_str().or_else(|| json.get("model")?.as_str()));
                     short_model(&name.unwrap_or_default()).to_owned()
                 };
                 let text = format!("{} → {}", model(block.from()), model(block.to()));

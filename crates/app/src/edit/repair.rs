@@ -10,6 +10,7 @@ use threadline_store::Operation;
 
 use super::side_files::read;
 use super::{EditError, EditSession, EditTarget, NothingToDo, PlannedEdit, new_seed};
+use crate::check::all_findings;
 
 /// Number of lines that a note about a sub-agent names.
 const MAX_NAMED_LINES: usize = 4;
@@ -37,8 +38,7 @@ impl EditSession {
         let target = target.plan_target();
         let seed = new_seed(&target);
         let agents = self.agent_logs()?;
-        let findings = self.session.find_problems();
-        let mut codes = code_names(findings.codes());
+        let mut codes = problem_codes(self.findings());
         codes.extend(agents.iter().flat_map(|agent| problem_codes(&agent.findings)));
         if codes.is_empty() {
             return Err(NothingToDo::NoFaults.into());
@@ -47,7 +47,6 @@ impl EditSession {
         codes.dedup();
         let (readable, repair) = Repair::start(self.session, &seed);
         self.session = readable;
-        self.findings_before = Some(findings);
         let agents = repaired_agents(agents, &seed);
         Ok(RepairableSession { source: self, repair, agents, target, codes })
     }
@@ -60,7 +59,7 @@ impl EditSession {
             while let Some(chunk) = chunks.next()? {
                 chunk.parse(|entry, findings| session.push(entry, findings));
             }
-            let findings = session.take_findings();
+            let findings = all_findings(&session);
             Ok(AgentLog { id: agent.id, path: agent.path, read: ContentDigest::of(&log), session, findings })
         };
         self.file.agents().found.into_iter().map(load).collect()
@@ -168,12 +167,7 @@ impl RepairedAgent {
 /// The codes of the findings that are problems, each once.
 fn problem_codes(findings: &[Finding]) -> Vec<String> {
     let problems = findings.iter().filter(|finding| finding.severity.is_problem());
-    code_names(problems.map(|finding| finding.code))
-}
-
-/// The names of codes, each once.
-fn code_names(codes: impl Iterator<Item = Code>) -> Vec<String> {
-    let codes: BTreeSet<Code> = codes.collect();
+    let codes: BTreeSet<Code> = problems.map(|finding| finding.code).collect();
     let mut codes: Vec<String> = codes.iter().map(Code::to_string).collect();
     codes.sort();
     codes

@@ -12,7 +12,6 @@ use threadline_entry::{Entry, Kind, Millis, key, value};
 use super::rule::{ReplayRule, VersionRules};
 use crate::index::EntryIndex;
 use crate::session::Session;
-use crate::uuid_table::UuidKey;
 
 /// The maximum age, relative to its child, of a line that substitutes for a missing parent.
 const MAX_SUBSTITUTE_AGE: Millis = 5000;
@@ -22,9 +21,9 @@ pub(super) struct ResumeGraph<'s> {
     session: &'s Session,
     rules: VersionRules,
     items: Vec<GraphItem>,
-    by_name: Vec<Option<u32>>,
+    item_by_uuid: HashMap<Cow<'s, str>, usize>,
     /// The leaf named by the last `last-prompt` line.
-    last_prompt: Option<UuidKey>,
+    last_prompt: Option<Cow<'s, str>>,
     /// Whether a compaction preserved its tail, and the tail was linked below the summary.
     preserved: bool,
     nearest_messages: RefCell<NearestAncestors>,
@@ -118,7 +117,7 @@ impl<'s> ResumeGraph<'s> {
             session,
             rules,
             items: Vec::new(),
-            by_name: vec![None; session.uuid_table().len()],
+            item_by_uuid: HashMap::default(),
             last_prompt: None,
             preserved: false,
             nearest_messages: RefCell::default(),
@@ -144,8 +143,8 @@ impl<'s> ResumeGraph<'s> {
     }
 
     /// Returns the item with a uuid.
-    fn item(&self, name: UuidKey) -> Option<usize> {
-        self.by_name[name.idx()].map(|item| item as usize)
+    fn item(&self, uuid: &str) -> Option<usize> {
+        self.item_by_uuid.get(uuid).copied()
     }
 
     fn entry(&self, item: usize) -> &'s Entry {
@@ -171,20 +170,20 @@ impl<'s> ResumeGraph<'s> {
     fn load(&mut self) {
         let session = self.session;
         // The parent of each `progress` line.
-        let mut bridges: Vec<Option<Option<UuidKey>>> = vec![None; session.uuid_table().len()];
+        let mut bridges: HashMap<Cow<'s, str>, Option<Cow<'s, str>>> = HashMap::default();
         for (entry_idx, entry) in session.entries().enumerated() {
             if entry.follows_on_line() {
                 continue;
             }
             match entry.kind() {
                 Kind::Progress => {
-                    if let Some(name) = session.uuid_key(entry_idx) {
-                        bridges[name.idx()] = Some(session.parent_uuid_key(entry_idx));
+                    if let Some(uuid) = entry.uuid() {
+                        bridges.insert(uuid, entry.parent_uuid());
                     }
                 }
                 Kind::User | Kind::Assistant | Kind::Attachment | Kind::System => {
-                    let name = session.uuid_key(entry_idx).unwrap_or(UuidKey::EMPTY);
-                    let item = *self.by_name[name.idx()].get_or_insert(self.items.len() as u32) as usize;
+                    let uuid = entry.uuid().unwrap_or_default();
+                    let item = *self.item_by_uuid.entry(uuid).or_insert(self.items.len());
                     if item == self.items.len() {
                         self.items.push(GraphItem { entry_idx, parent: ItemParent::Root, dropped: false });
                     }
@@ -195,27 +194,27 @@ impl<'s> ResumeGraph<'s> {
                 }
                 Kind::LastPrompt => {
                     if let Some(leaf) = entry.get(key::LEAF_UUID).and_then(|leaf| leaf.as_str()) {
-                        self.last_prompt = session.uuid_table().get(&leaf);
+                        self.last_prompt = Some(leaf);
                     }
                 }
                 _ => {}
             }
         }
         for item in 0..self.items.len() {
-            let mut parent = session.parent_uuid_key(self.items[item].entry_idx);
-            let mut crossed: HashSet<UuidKey> = HashSet::default();
-            while let Some(name) = parent
-                && self.by_name[name.idx()].is_none()
-                && let Some(above) = bridges[name.idx()]
-                && crossed.insert(name)
+            let mut parent = self.entry(item).parent_uuid();
+            let mut crossed: HashSet<Cow<'s, str>> = HashSet::default();
+            while let Some(uuid) = &parent
+                && self.item(uuid).is_none()
+                && let Some(above) = bridges.get(uuid)
+                && crossed.insert(uuid.clone())
             {
-                parent = above;
+                parent = above.clone();
             }
-            // Very many items may be below one chain of `progress` lines.
-            for name in crossed {
-                bridges[name.idx()] = Some(parent);
+            // Many items may be below one chain of `progress` lines.
+            for uuid in crossed {
+                bridges.insert(uuid, parent.clone());
             }
-            self.items[item].parent = match parent {
+            self.items[item].parent = match &parent {
                 None => ItemParent::Root,
                 Some(name) => self.item(name).map_or(ItemParent::Missing, ItemParent::Item),
             };
@@ -263,7 +262,7 @@ impl<'s> ResumeGraph<'s> {
         &self,
         metadata: threadline_entry::lens::CompactMetadata<'s>,
     ) -> Option<(Option<usize>, Vec<usize>)> {
-        let find = |uuid: Cow<'_, str>| self.item(self.session.uuid_table().get(&uuid)?);
+        let find = |uuid: Cow<'_, str>| self.item(&uuid);
         if let Some(messages) = metadata.preserved_messages()
             && let Some(uuids) = messages.uuids().filter(|uuids| !uuids.is_empty())
         {
@@ -354,7 +353,7 @@ impl<'s> ResumeGraph<'s> {
         let &tip = main.last()?;
         let latest = main.into_iter().rev().find(|&item| self.nearest_message(item).is_some());
         let Some(latest) = latest else { return Some(tip) };
-        let named = self.last_prompt.and_then(|name| self.item(name));
+        let named = self.last_prompt.as_ref().and_then(|uuid| self.item(uuid));
         let named = named.filter(|&item| !self.items[item].dropped && self.nearest_message(item).is_some());
         let leaf = named.filter(|&item| !self.is_at_or_above(item, tip)).unwrap_or(latest);
         self.nearest_message(leaf).is_some_and(|talk| !self.is_sidechain(talk)).then_some(leaf)
@@ -374,7 +373,7 @@ impl<'s> ResumeGraph<'s> {
         let ends: Vec<(usize, usize)> =
             ends.filter_map(|item| Some((self.nearest_message(item)?, item))).collect();
         let &(talk, end) = ends.iter().max()?;
-        let named = self.last_prompt.and_then(|name| self.item(name));
+        let named = self.last_prompt.as_ref().and_then(|uuid| self.item(uuid));
         let named = named.filter(|&item| item != talk && ends.iter().any(|&(talk, _)| talk == item));
         let (talk, leaf) = named.map_or((talk, end), |item| (item, item));
         (!self.is_sidechain(talk)).then_some(leaf)

@@ -186,8 +186,8 @@ impl SoundnessChecker {
         }
         fact.parent = match entry.parent_uuid() {
             None => ParentLine::Root,
-            Some(parent) => match self.uuids.position(&parent) {
-                Some(above) => ParentLine::Line(above),
+            Some(parent) => match self.uuids.get(&*parent) {
+                Some(&above) => ParentLine::Line(above),
                 None => {
                     let message = "the parent does not precede the line";
                     self.line_violations.push(RuleViolation::new(
@@ -203,7 +203,7 @@ impl SoundnessChecker {
         let fault = match entry.uuid() {
             Some(uuid) => {
                 let position = self.line_facts.len() as u32;
-                let again = self.uuids.insert(&uuid, position);
+                let again = self.uuids.insert(uuid.into_owned(), position).is_some();
                 again.then_some("another line has the same uuid")
             }
             None => fact.is_sent().then_some("the line has no uuid"),
@@ -216,7 +216,8 @@ impl SoundnessChecker {
     fn note_references(&mut self, line: usize, entry: &Entry, fact: &mut LineFact) {
         let named = |key: &str| entry.get(key).and_then(Json::as_str);
         if fact.boundary {
-            fact.logical_parent = named(key::LOGICAL_PARENT_UUID).and_then(|uuid| self.uuids.position(&uuid));
+            fact.logical_parent =
+                named(key::LOGICAL_PARENT_UUID).and_then(|uuid| self.uuids.get(&*uuid).copied());
         }
         let keys: &[&str] = match entry.kind() {
             Kind::LastPrompt | Kind::Summary => &[key::LEAF_UUID],

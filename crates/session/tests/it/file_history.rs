@@ -250,51 +250,6 @@ fn commands_that_list_their_changes_are_logged() {
 }
 
 #[test]
-fn known_files_are_followed_among_very_many_that_a_command_names() {
-    let names: Vec<String> = (0..12_000).map(|n| format!("\"/w/{n}\"")).collect();
-    let family = SessionFamily::new(
-        Session::from_bytes(&log(&format!(
-            r#"
-            u1        user   "go"
-            a1 <- u1  reply  m1 [tool t1 Write {{"file_path":"/w/11999","content":"a"}}]
-            r1 <- a1  result t1 "ok" {{"type":"create","filePath":"/w/11999","content":"a"}}
-            a2 <- r1  reply  m2 tool t2 Bash {{"command":"make"}}
-            r2 <- a2  result t2 "" {{"stdout":"","bashEditDiff":{{"files":[],"changedFiles":[{}]}}}}
-            "#,
-            names.join(",")
-        ))),
-        Vec::new(),
-    );
-    let states = FileHistory::of(&family).states_at(HistoryPoint::End);
-    assert_eq!(states.len(), 10_001);
-    // Its last known text is not that of the file.
-    let written = states.iter().find(|state| state.path == "/w/11999").unwrap();
-    assert_eq!(written.content, FileContent::Unknown);
-    assert_eq!(family.file_edits().count(), 10_002);
-}
-
-#[test]
-fn very_many_files_below_a_long_folder_are_left_out() {
-    let folder = format!("/{}", "w".repeat(4_000));
-    let backups: Vec<String> = (0..10_000).map(|n| format!(r#""a{n}":{{"backupFileName":null}}"#)).collect();
-    let line = |kind: &str, more: &str| format!(r#"{{"type":"{kind}","uuid":"u1","cwd":"{folder}",{more}}}"#);
-    let prompt = line("user", r#""parentUuid":null,"message":{"role":"user","content":"go"}"#);
-    let snapshot = format!(
-        r#"{{"type":"file-history-snapshot","messageId":"u1","snapshot":{{"messageId":"u1","trackedFileBackups":{{{}}}}}}}"#,
-        backups.join(",")
-    );
-    let family =
-        SessionFamily::new(Session::from_bytes(format!("{prompt}\n{snapshot}\n").as_bytes()), Vec::new());
-    let states = FileHistory::of(&family).states_at(HistoryPoint::End);
-    let log_bytes = prompt.len() + snapshot.len();
-    assert_eq!(states.len(), ((4 << 20) + 2 * log_bytes) / (folder.len() + 1 + 128));
-    // A folder that is longer than any path is none.
-    let long = format!("{prompt}\n{snapshot}\n").replace(&folder, &folder.repeat(2));
-    let family = SessionFamily::new(Session::from_bytes(long.as_bytes()), Vec::new());
-    assert_eq!(FileHistory::of(&family).root(), None);
-}
-
-#[test]
 fn the_record_of_a_line_with_several_results_is_that_of_the_first() {
     let family = SessionFamily::new(
         Session::from_bytes(&log(r#"

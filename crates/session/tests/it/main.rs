@@ -15,7 +15,6 @@ mod render;
 mod replay_path;
 mod replay_version;
 mod reply;
-mod secret;
 mod soundness;
 mod structure;
 mod tool_call;

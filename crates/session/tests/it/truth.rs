@@ -65,7 +65,7 @@ fn a_session_that_claude_code_resumes_fully_is_sound() {
     for (file, session, _) in recorded_replays(&shared, "2.1.197") {
         // A resume does lose unanswered calls and unreadable lines. Secrets do not affect it.
         let lossy = |code: Code| matches!(code, Code::OrphanCall | Code::BrokenLine);
-        let faults = session.faults();
+        let faults = session.findings();
         let is_sound = faults.iter().all(|finding| finding.severity == Severity::Note);
         if is_sound || faults.iter().any(|finding| lossy(finding.code)) {
             continue;

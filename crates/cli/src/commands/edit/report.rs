@@ -1,6 +1,5 @@
 //! Renders a plan: removed, changed and added lines, and how much smaller the result is.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadline_app::SessionTextMask;
@@ -248,7 +247,7 @@ fn write_side_files(out: &mut OutputStream, page: TermPage, plan: &EditPlan<'_>)
 fn write_findings<'f>(
     out: &mut OutputStream,
     page: TermPage,
-    findings: impl Iterator<Item = Cow<'f, Finding>>,
+    findings: impl Iterator<Item = &'f Finding>,
     all: bool,
 ) -> std::io::Result<()> {
     let mut findings = findings.peekable();

@@ -4,8 +4,10 @@ use threadline_entry::{Code, Finding};
 use threadline_session::Session;
 use threadline_testkit::{SeededRandom, log, secrets};
 
+use super::all_findings;
+
 fn found(bytes: &[u8]) -> Vec<(u64, String)> {
-    let findings = Session::from_bytes(bytes).take_findings();
+    let findings = all_findings(&Session::from_bytes(bytes));
     let secrets = findings.into_iter().filter(|finding| finding.code == Code::Secret);
     let described = |finding: Finding| (finding.at.map_or(0, |at| at.line_no), finding.message.into_owned());
     secrets.map(described).collect()
