@@ -6,11 +6,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use threadline_store::{open_own_file, read_text_file, replace_own_file};
 
 use crate::config::App;
 use crate::error::AppError;
-use crate::figures::{escape, unescape};
 
 /// The first line of the file.
 const HEADER: &str = "threadline labels 1";
@@ -129,6 +129,18 @@ impl App {
         labels.write(&file)?;
         Ok(label)
     }
+}
+
+/// The characters that separate fields and lines of the file.
+const SEPARATORS: &AsciiSet = &CONTROLS.add(b'%').add(b',').add(b'=');
+
+/// Percent-encodes the characters that separate fields and lines.
+fn escape(text: &str) -> String {
+    utf8_percent_encode(text, SEPARATORS).to_string()
+}
+
+fn unescape(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

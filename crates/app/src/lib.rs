@@ -42,7 +42,7 @@
 #![warn(missing_docs)]
 
 pub mod blame;
-mod call_cache;
+mod cache_file;
 mod check;
 pub mod compare;
 mod config;
@@ -61,6 +61,7 @@ mod list;
 mod live;
 mod live_log;
 mod load;
+mod log_cache;
 mod log_ends;
 mod masked_titles;
 mod operations;

@@ -5,7 +5,6 @@
 //! deleted at any time: the merged facts, used if no log has changed, and those of each log, so that only
 //! changed logs are read again. As in `figures`, a file is used only for logs that are certainly unchanged.
 
-mod codec;
 mod facts;
 mod figures;
 mod local_time;
@@ -33,14 +32,15 @@ pub use self::palette::{PaletteKind, PaletteMatch};
 pub use self::period::OverviewRange;
 pub use self::reader::{OverviewReader, ReadOverview};
 pub use self::records::{RecordFilter, RecordKind, RecordRow, RecordRows};
-use crate::call_cache::CallCache;
+use crate::cache_file;
 use crate::config::App;
 use crate::error::AppError;
 use crate::figures::LogVersion;
+use crate::log_cache::LogCache;
 use crate::usage::{LogScanner, ScannerPool, left_out_note, source_of, unreadable};
 
 /// The start of the key of both cache files. It must change when the format or the meaning of a fact does.
-const FORMAT: &str = "threadline overview 2";
+const FORMAT: &str = "threadline overview 3";
 
 /// Options of [`App::overview_facts`].
 #[derive(Clone, Debug, Default)]
@@ -90,7 +90,7 @@ impl App {
         let prices = self.prices()?;
         let logs: Vec<&LogFile> = sessions.iter().flat_map(SessionLogs::logs).collect();
         let key = format!("{FORMAT}\t{}\t{}", options.build, prices.digest());
-        let cached = options.cache.as_deref().and_then(|file| codec::read_facts(file, &key, &logs));
+        let cached = options.cache.as_deref().and_then(|file| read_facts(file, &key, &logs));
         if let Some(facts) = cached {
             return Ok(OverviewFacts { unread, is_cached: true, ..facts });
         }
@@ -102,9 +102,9 @@ impl App {
         let mut facts = merge::merge(sessions, &titles, read.logs, read.ledger, &prices);
         if let Some(file) = options.cache.as_deref() {
             // The caches only save time, so a full disk is no error.
-            let _ = reader.write(file, &logs, &read.bytes);
+            let _ = reader.write(file, &logs, &read.kept);
             if is_complete {
-                let _ = codec::write_facts(file, &key, &logs, &facts, now);
+                let _ = write_facts(file, &key, &logs, &facts, now);
             }
         }
         unread.sort();
@@ -117,7 +117,7 @@ impl App {
 /// Reads the logs that are not cached.
 struct LogsReader {
     key: String,
-    cache: Option<CallCache>,
+    cache: LogCache<LogContent>,
     is_caching: bool,
     now: SystemTime,
 }
@@ -126,31 +126,34 @@ struct LogsReader {
 struct ReadLogs {
     logs: Vec<MergedLog>,
     ledger: CallLedger,
-    /// The bytes to cache of each log that was read.
-    bytes: HashMap<PathBuf, Vec<u8>>,
+    /// The content to cache of each log that was read.
+    kept: HashMap<PathBuf, LogContent>,
     unread: Vec<String>,
 }
 
 /// The content of one log.
+type LogContent = (ScannedLog, LogActivity);
+
+/// The result of reading one log.
 struct ReadLog {
-    scanned: ScannedLog,
-    activity: LogActivity,
-    /// The bytes to cache, if the log was read and may be cached.
-    bytes: Option<Vec<u8>>,
+    content: LogContent,
+    /// Whether the log was read and may be cached.
+    keeps: bool,
     unread: Vec<String>,
 }
 
 impl LogsReader {
     fn new(options: &OverviewOptions, now: SystemTime) -> Self {
         let key = format!("{FORMAT} logs\t{}", options.build);
-        let cache = options.cache.as_deref().and_then(|file| CallCache::read(&logs_file(file), &key));
+        let cache = options.cache.as_deref().map(|file| LogCache::read(&logs_file(file), &key));
+        let cache = cache.unwrap_or_default();
         Self { key, cache, is_caching: options.cache.is_some(), now }
     }
 
     fn read_all(&self, logs: &[&LogFile], progress: &(dyn Fn() + Sync)) -> ReadLogs {
         let ledger = Mutex::new(CallLedger::default());
         let unread = Mutex::new(Vec::new());
-        let bytes = Mutex::new(HashMap::new());
+        let kept = Mutex::new(HashMap::new());
         let mut order: Vec<(usize, &LogFile)> = logs.iter().copied().enumerate().collect();
         order.sort_by_key(|(_, log)| std::cmp::Reverse(log.size));
         let read = |scanner: &mut LogScanner, (index, log): (usize, &LogFile)| {
@@ -158,10 +161,13 @@ impl LogsReader {
             progress();
             match read {
                 Ok(read) => {
-                    ledger.lock().add(read.scanned);
                     unread.lock().extend(read.unread);
-                    bytes.lock().extend(read.bytes.map(|bytes| (log.path.clone(), bytes)));
-                    Some(MergedLog { index, activity: read.activity })
+                    if read.keeps {
+                        kept.lock().insert(log.path.clone(), read.content.clone());
+                    }
+                    let (scanned, activity) = read.content;
+                    ledger.lock().add(scanned);
+                    Some(MergedLog { index, activity })
                 }
                 Err(error) => {
                     unread.lock().extend(unreadable(&log.path, &error));
@@ -176,14 +182,15 @@ impl LogsReader {
             .map(|log| scanners.with(|scanner| read(scanner, log)))
             .flatten()
             .collect();
-        let (ledger, bytes, unread) = (ledger.into_inner(), bytes.into_inner(), unread.into_inner());
-        ReadLogs { logs, ledger, bytes, unread }
+        let (ledger, kept, unread) = (ledger.into_inner(), kept.into_inner(), unread.into_inner());
+        ReadLogs { logs, ledger, kept, unread }
     }
 
     /// Reads a log, from the cache if it contains this version.
     fn read(&self, log: &LogFile, scanner: &mut LogScanner) -> io::Result<ReadLog> {
-        if let Some((scanned, activity)) = self.cached(log) {
-            return Ok(ReadLog { scanned, activity, bytes: None, unread: Vec::new() });
+        if let Some((scanned, activity)) = self.cache.get(log).cloned() {
+            let content = (scanned.with_source(source_of(log)), activity);
+            return Ok(ReadLog { content, keeps: false, unread: Vec::new() });
         }
         let mut scan = ActivityScan::default();
         let (scanned, left_out) = scanner.scan_lines(
@@ -196,25 +203,46 @@ impl LogsReader {
         let is_settled = || LogVersion::of(log).is_some_and(|version| version.is_settled(self.now));
         // Lines that were skipped are reported every time.
         let keeps = self.is_caching && left_out.is_empty() && is_settled();
-        let bytes = keeps.then(|| codec::log_bytes(&scanned, &activity));
         let unread = left_out.iter().map(|line| left_out_note(&log.path, line)).collect();
-        Ok(ReadLog { scanned, activity, bytes, unread })
-    }
-
-    fn cached(&self, log: &LogFile) -> Option<(ScannedLog, LogActivity)> {
-        codec::read_log(source_of(log), self.cache.as_ref()?.bytes(log)?)
+        Ok(ReadLog { content: (scanned, activity), keeps, unread })
     }
 
     /// Writes the cache of logs, if some were read.
-    fn write(&self, file: &Path, logs: &[&LogFile], read: &HashMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+    fn write(&self, file: &Path, logs: &[&LogFile], read: &HashMap<PathBuf, LogContent>) -> io::Result<()> {
         if read.is_empty() {
             return Ok(());
         }
-        let known = |log: &LogFile| self.cache.as_ref().and_then(|cache| cache.bytes(log));
-        let bytes = |log: &LogFile| read.get(&log.path).map(|bytes| &**bytes);
-        let kept = logs.iter().filter_map(|log| Some((*log, bytes(log).or_else(|| known(log))?)));
-        CallCache::write(&logs_file(file), &self.key, kept)
+        let content = |log: &LogFile| read.get(&log.path).or_else(|| self.cache.get(log));
+        let kept = logs.iter().filter_map(|log| Some((*log, content(log)?)));
+        LogCache::write(&logs_file(file), &self.key, kept)
     }
+}
+
+/// Writes the merged facts, if every log may be cached.
+fn write_facts(
+    file: &Path,
+    key: &str,
+    logs: &[&LogFile],
+    facts: &OverviewFacts,
+    now: SystemTime,
+) -> io::Result<()> {
+    match versions(logs) {
+        Some(versions) if versions.values().all(|version| version.is_settled(now)) => {
+            cache_file::write(file, key, &(versions, facts))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads the merged facts. Returns `None` if they are not cached, or were merged from other logs.
+fn read_facts(file: &Path, key: &str, logs: &[&LogFile]) -> Option<OverviewFacts> {
+    let (read, facts): (HashMap<String, LogVersion>, OverviewFacts) = cache_file::read(file, key)?;
+    (read.len() == logs.len() && versions(logs)? == read).then_some(facts)
+}
+
+/// Returns the versions of logs by path. Returns `None` if the system does not record when one was changed.
+fn versions(logs: &[&LogFile]) -> Option<HashMap<String, LogVersion>> {
+    logs.iter().map(|log| Some((log.path.to_str()?.to_owned(), LogVersion::of(log)?))).collect()
 }
 
 fn logs_file(cache: &Path) -> PathBuf {

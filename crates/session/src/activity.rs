@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use foldhash::{HashMap, HashSet};
+use serde::{Deserialize, Serialize};
 use threadline_entry::lens::{Block, FromJson, Lens, Progress};
 use threadline_entry::{
     BlockForm, BlockKind, BlockOutline, Entry, Json, Kind, LineOutline, LogLine, Millis, decode, key,
@@ -26,7 +27,7 @@ pub const MAX_PAUSE: Millis = 30 * 60 * 1000;
 const QUESTIONS: &[&str] = &["AskUserQuestion", "ExitPlanMode", "exit_plan_mode"];
 
 /// The activity of one log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogActivity {
     /// The names that calls refer to by their index: tools, command groups and paths.
     pub names: Vec<String>,
@@ -45,7 +46,7 @@ pub struct LogActivity {
 }
 
 /// A tool call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallActivity {
     /// A hash that identifies the call in all logs that contain it.
     pub key: u64,
@@ -66,7 +67,7 @@ pub struct CallActivity {
 }
 
 /// A line that counts as an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineMark {
     /// A hash that identifies the line in all logs that contain it.
     pub key: u64,
@@ -77,7 +78,7 @@ pub struct LineMark {
 }
 
 /// The time between two lines of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivityPause {
     /// A hash that identifies the line at its start in all logs that contain it. The time after a line counts
     /// once, with the session that owns the line.
@@ -91,7 +92,7 @@ pub struct ActivityPause {
 }
 
 /// The use of some time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ActivityState {
     /// The model or a tool worked.
     Active,
@@ -118,7 +119,7 @@ impl ActivityState {
 }
 
 /// How the conversation of a log ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogEnding {
     /// The log contains no conversation.
     #[default]

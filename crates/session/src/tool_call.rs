@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
 use threadline_entry::lens::{BashResult, Block, Lens, ToolUseResult, User};
 use threadline_entry::{Entry, Millis, value};
 
@@ -51,7 +52,7 @@ pub struct BlockPosition {
 }
 
 /// The outcome of a tool call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ToolOutcome {
     /// The call succeeded.
     Ok,

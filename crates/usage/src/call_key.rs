@@ -3,9 +3,10 @@
 use std::collections::hash_map::Entry;
 
 use foldhash::HashMap;
+use serde::{Deserialize, Serialize};
 
 /// The identity of a call. The probability that two calls have the same key is about 10⁻²⁸.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct CallKey([u32; 3]);
 
 /// The state of the hash function.

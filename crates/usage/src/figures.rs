@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::ops::AddAssign;
 
+use serde::{Deserialize, Serialize};
 use threadline_entry::lens::{FromJson, Iteration};
 use threadline_entry::{Json, key};
 
 use crate::scan_cache::line_layout::LayoutValues;
 
 /// The tokens of a call, by price class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TokenCounts {
     /// Input tokens that are not cached.
     pub input: u64,

@@ -31,7 +31,6 @@
 
 #![warn(missing_docs)]
 
-pub mod byte_codec;
 mod call_key;
 mod calls;
 mod days;
@@ -49,7 +48,6 @@ mod reconcile;
 mod reply_line;
 mod scan;
 mod scan_cache;
-mod scanned_log;
 mod stored;
 mod totals;
 mod window;

@@ -1,5 +1,7 @@
 //! Money in integers, so that a total is exactly the sum of its parts.
 
+use serde::{Deserialize, Serialize};
+
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
@@ -8,7 +10,7 @@ use std::ops::{Add, AddAssign, Sub};
 ///
 /// A price of a millionth of a dollar per million tokens, times a multiplier with three decimal places, is
 /// still an integral number of steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Money(i128);
 
 /// The number of steps per dollar.

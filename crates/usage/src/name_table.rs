@@ -1,52 +1,30 @@
 //! Interns strings that occur repeatedly.
 
-use std::sync::Arc;
-
-use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
+use serde::{Deserialize, Serialize};
 
 /// The index of an interned name.
 pub(crate) type NameId = u32;
 
 /// Interned names.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NameTable {
-    list: Vec<Arc<str>>,
-    known: HashMap<Arc<str>, NameId>,
-    /// The last few names looked up: a line nearly always has the same as the previous one.
-    recent: [NameId; 4],
-    turn: usize,
-}
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct NameTable(IndexSet<String, RandomState>);
 
 impl NameTable {
     /// Returns the index of `name`, which is added if necessary.
     pub(crate) fn id(&mut self, name: &str) -> NameId {
-        for id in self.recent {
-            if self.list.get(id as usize).is_some_and(|known| **known == *name) {
-                return id;
-            }
-        }
-        let id = match self.known.get(name) {
-            Some(id) => *id,
-            None => {
-                let id = self.list.len() as NameId;
-                let name: Arc<str> = name.into();
-                self.list.push(name.clone());
-                self.known.insert(name, id);
-                id
-            }
-        };
-        self.turn = (self.turn + 1) % self.recent.len();
-        self.recent[self.turn] = id;
-        id
+        let known = self.0.get_index_of(name);
+        known.unwrap_or_else(|| self.0.insert_full(name.to_owned()).0) as NameId
     }
 
     /// Returns the name with this index; empty if there is none.
     pub(crate) fn get(&self, id: NameId) -> &str {
-        self.list.get(id as usize).map_or("", |name| name)
+        self.0.get_index(id as usize).map_or("", |name| name)
     }
 
     /// Returns the names in order of their index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.list.iter().map(|name| &**name)
+        self.0.iter().map(String::as_str)
     }
 }

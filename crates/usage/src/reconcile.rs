@@ -1,9 +1,9 @@
 //! Compares our figures with Claude Code's own, from its `cost-state` lines.
 
+use serde::{Deserialize, Serialize};
 use threadline_entry::lens::{CostState, FromJson, ModelUsage};
 use threadline_entry::{Entry, Millis};
 
-use crate::byte_codec::{ByteReader, put_number, put_signed, put_text};
 use crate::calls::ModelCalls;
 use crate::figures::TokenCounts;
 use crate::model::model;
@@ -14,7 +14,7 @@ use crate::totals::{UsageTotals, format_calls};
 /// Claude Code's own cost account of a session, from its last `cost-state` line.
 ///
 /// It starts with the Claude Code process, which may be before the session or after a part of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostAccount {
     /// The total cost.
     pub cost: Money,
@@ -27,7 +27,7 @@ pub struct CostAccount {
 }
 
 /// The usage of one model in Claude Code's account.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostAccountModel {
     /// The model, by its name in the price book.
     pub name: String,
@@ -71,55 +71,6 @@ impl CostAccount {
             models,
         })
     }
-}
-
-impl CostAccount {
-    /// Appends the account to `out`.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        put_number(out, u64::from(self.has_unknown_cost));
-        put_number(out, u64::from(self.start.is_some()));
-        put_signed(out, self.start.unwrap_or_default());
-        out.extend(self.cost.steps().to_le_bytes());
-        put_number(out, self.models.len() as u64);
-        for CostAccountModel { name, tokens, web_searches, cost } in &self.models {
-            put_text(out, name);
-            let TokenCounts { input, output, cache_read, cache_write_5m, cache_write_1h } = *tokens;
-            [input, output, cache_read, cache_write_5m, cache_write_1h, *web_searches]
-                .into_iter()
-                .for_each(|number| put_number(out, number));
-            out.extend(cost.steps().to_le_bytes());
-        }
-    }
-
-    /// Reads what [`CostAccount::write`] wrote. Returns `None` if the bytes are damaged.
-    pub(crate) fn read(rest: &mut ByteReader<'_>) -> Option<Self> {
-        let has_unknown_cost = rest.number()? != 0;
-        let has_start = rest.number()? != 0;
-        let start = Some(rest.signed()?).filter(|_| has_start);
-        let cost = read_money(rest)?;
-        let mut models = Vec::new();
-        for _ in 0..rest.number()? {
-            models.push(CostAccountModel {
-                name: rest.text()?,
-                tokens: TokenCounts {
-                    input: rest.number()?,
-                    output: rest.number()?,
-                    cache_read: rest.number()?,
-                    cache_write_5m: rest.number()?,
-                    cache_write_1h: rest.number()?,
-                },
-                web_searches: rest.number()?,
-                cost: read_money(rest)?,
-            });
-        }
-        Some(Self { cost, has_unknown_cost, start, models })
-    }
-}
-
-fn read_money(rest: &mut ByteReader<'_>) -> Option<Money> {
-    let (steps, after) = rest.0.split_first_chunk()?;
-    rest.0 = after;
-    Some(Money::from_steps(i128::from_le_bytes(*steps)))
 }
 
 /// Our figures of a session and Claude Code's.

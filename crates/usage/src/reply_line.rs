@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
 use threadline_entry::lens::{FromJson, Lens, Moment};
 use threadline_entry::{Entry, Json, Kind, Millis, key, value, walk};
 
@@ -10,7 +11,7 @@ use crate::figures::{self, UsageFigures};
 use crate::scan_cache::line_layout::{LayoutValues, LineLayoutCache};
 
 /// How close a line is to the call that it records. Figures of the nearest line are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum LineOrigin {
     /// A line of the conversation.
     Main,

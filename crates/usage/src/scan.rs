@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use memchr::{memchr, memchr_iter};
+use serde::{Deserialize, Serialize};
 use threadline_entry::lens::{CompactBoundary, FromJson, Moment};
 use threadline_entry::{
     AgentKind, Ending, Entry, Json, Kind, LineBlock, LineOutline, LogLine, Millis, Position, key, parse_line,
@@ -20,15 +21,18 @@ use crate::scan_cache::ScanCache;
 use crate::window::LimitNotice;
 
 /// The origin of a log's lines.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSource {
     /// The path of the log, as shown in explanations.
+    #[serde(skip)]
     pub path: String,
     /// The session that the log belongs to; `None` to take it from the lines.
     pub session: Option<String>,
     /// The project's folder name, which identifies the project if no line has a directory.
+    #[serde(skip)]
     pub folder: Option<String>,
     /// The sub-agent that the log belongs to.
+    #[serde(skip)]
     pub agent: Option<(String, AgentKind)>,
 }
 
@@ -70,7 +74,9 @@ pub struct UsageScan {
 }
 
 /// The calls of one log, to be passed to a [`CallLedger`](crate::CallLedger).
-#[derive(Clone, Debug, Default)]
+///
+/// A cache stores it without the source, the records and the limits.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ScannedLog {
     pub(crate) source: LogSource,
     pub(crate) first_at: Option<Millis>,
@@ -80,8 +86,11 @@ pub struct ScannedLog {
     pub(crate) names: NameTable,
     pub(crate) rows: Vec<(CallKey, CallRow)>,
     pub(crate) tools: Vec<ToolUse>,
+    #[serde(skip)]
     pub(crate) records: Vec<CallRecord>,
+    #[serde(skip)]
     pub(crate) lines: Vec<CallLine>,
+    #[serde(skip)]
     pub(crate) limits: Vec<LimitNotice>,
     pub(crate) account: Option<CostAccount>,
     pub(crate) n_broken: u64,
@@ -89,7 +98,7 @@ pub struct ScannedLog {
 }
 
 /// The data of one call, from one log or merged from several.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct CallRow {
     /// The time of the first line; [`UNDATED`] if no line has one.
     pub(crate) at: Millis,
@@ -152,7 +161,7 @@ impl CallRow {
 }
 
 /// A tool that a call used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ToolUse {
     pub(crate) row: u32,
     pub(crate) id: u64,
@@ -188,6 +197,14 @@ struct LogHead {
 const HEAD_LINES: usize = 64;
 
 impl ScannedLog {
+    /// Sets the source of a log that was read from a cache. The session id is kept if `source` has none.
+    #[must_use]
+    pub fn with_source(mut self, source: LogSource) -> Self {
+        let session = source.session.or(self.source.session.take());
+        self.source = LogSource { session, ..source };
+        self
+    }
+
     /// Adds a row for a compaction. Returns whether the line is one.
     fn add_compaction(&mut self, entry: &Entry, line: &LogLine<'_>, with_line: bool) -> bool {
         let Some(boundary) = entry.lens::<CompactBoundary<'_>>() else { return false };

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
 
+use serde::{Deserialize, Serialize};
+
 use crate::calls::{CompactionFigures, ModelCall};
 use crate::figures::TokenCounts;
 use crate::money::Money;
@@ -10,7 +12,7 @@ use crate::price_book::{ModelPrice, PriceBook};
 use crate::stored::CallSum;
 
 /// The sum of some calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct UsageTotals {
     /// The number of calls.
     pub calls: u64,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use threadline_entry::lens::Progress;
 use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, value};
 use threadline_session::{InputKind, LogScan, ScannedCounts, Session, SessionFamily, result_outcome};
@@ -60,7 +61,7 @@ impl SessionCard {
 }
 
 /// The figures of a session that require reading all of its logs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionCardFigures {
     /// Turns, errors and sub-agents.
     pub tally: LogTally,
@@ -83,7 +84,7 @@ impl SessionCardFigures {
 }
 
 /// Turns, errors and sub-agents of a session or of one of its logs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogTally {
     /// Turns of the active conversation. For a log that was only skimmed, prompts in any branch.
     pub turns: u64,
@@ -111,7 +112,7 @@ impl LogTally {
 }
 
 /// The counts of one log. The counts of a session are the sum over its logs: see [`LogCounts::sum`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogCounts {
     /// The turns and errors of its active conversation.
     pub tally: LogTally,

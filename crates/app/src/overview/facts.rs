@@ -1,5 +1,6 @@
 //! The facts of all logs, merged: each call, prompt, compaction and period once.
 
+use serde::{Deserialize, Serialize};
 use threadline_entry::Millis;
 use threadline_session::{ActivityState, LogEnding, ToolOutcome};
 use threadline_usage::UsageTotals;
@@ -14,11 +15,13 @@ pub(super) const QUARTER: Millis = 15 * 60 * 1000;
 pub(super) const UNDATED: Millis = Millis::MIN;
 
 /// The facts of all sessions, for the figures of any period.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct OverviewFacts {
     /// Messages about logs that could not be read.
+    #[serde(skip)]
     pub unread: Vec<String>,
     /// Whether all facts came from the cache.
+    #[serde(skip)]
     pub is_cached: bool,
     /// The names that facts refer to by their index: projects, models, tools, command groups and paths.
     pub(super) names: Vec<String>,
@@ -33,7 +36,7 @@ pub struct OverviewFacts {
 }
 
 /// A session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SessionFact {
     pub(super) id: String,
     /// The title; `None` if the session is not in lists.
@@ -55,7 +58,7 @@ pub(super) struct SessionFact {
 }
 
 /// A log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogFact {
     pub(super) session: u32,
     /// The id of the sub-agent that the log belongs to.
@@ -63,7 +66,7 @@ pub(super) struct LogFact {
 }
 
 /// The model calls of a session with one model on one branch in a quarter of an hour.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UsageFact {
     /// The start of the quarter, or [`UNDATED`].
     pub(super) at: Millis,
@@ -77,7 +80,7 @@ pub(super) struct UsageFact {
 }
 
 /// A tool call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CallFact {
     pub(super) at: Millis,
     pub(super) log: u32,
@@ -90,7 +93,7 @@ pub(super) struct CallFact {
 }
 
 /// A prompt or a compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MarkFact {
     pub(super) at: Millis,
     pub(super) log: u32,
@@ -98,7 +101,7 @@ pub(super) struct MarkFact {
 }
 
 /// A period of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PeriodFact {
     pub(super) start: Millis,
     pub(super) end: Millis,

@@ -15,7 +15,7 @@ use threadline_view::humanize::plural;
 use threadline_view::wire::PushObject;
 
 use super::config::{PresetName, ReceiverArgs, SpanArgs, SpanSettings, TraceVariables, state_root};
-use super::tree::{self, SpanRowBuilder};
+use super::tree::{self, SpanRows};
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
@@ -130,7 +130,7 @@ fn show_spans(
     let folders = AgentFolders::of(files);
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };
     for (file, is_over) in files {
-        let mut spans = SpanRowBuilder::default();
+        let mut spans = SpanRows::default();
         let receiver = SpanVisitor::new(|span| spans.add(span));
         let exporter = Exporter {
             shape: wardrobe.span_options(dialect),
@@ -142,10 +142,9 @@ fn show_spans(
             now: now.as_millisecond(),
         };
         exporter.session(file, folders.agents(file), *is_over).map_err(|error| export_error(file, &error))?;
-        let spans = spans.finish();
         if cx.json {
             for (span, _) in spans.in_order() {
-                answer.json(&tree::span_object(&file.id, &spans, span))?;
+                answer.json(&tree::span_object(&file.id, span))?;
             }
         } else {
             tree::render(&file.id, &spans, &mut |line| answer.text(line))?;
