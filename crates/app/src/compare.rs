@@ -21,7 +21,7 @@ use threadline_view::{
 use crate::config::App;
 use crate::error::AppError;
 use crate::find::split_anchor;
-use crate::load::{LoadedSession, MainLines};
+use crate::load::{MainLines, OpenSession};
 use crate::restore::relative_label;
 
 /// Why conversations could not be compared.
@@ -295,7 +295,7 @@ struct ChosenConversation<'a> {
 }
 
 impl<'a> ChosenConversation<'a> {
-    fn of(loaded: &LoadedSession, anchor: Option<&'a str>) -> Result<Self, CompareError> {
+    fn of(loaded: &OpenSession, anchor: Option<&'a str>) -> Result<Self, CompareError> {
         let session = &loaded.family.main;
         let mut lines: HashSet<EntryIndex> = session.thread().entries.into_iter().collect();
         let line_no = anchor.and_then(|anchor| loaded.main_line_no(anchor));
@@ -313,7 +313,7 @@ impl<'a> ChosenConversation<'a> {
         Ok(chosen)
     }
 
-    fn not_found(&self, loaded: &LoadedSession) -> CompareError {
+    fn not_found(&self, loaded: &OpenSession) -> CompareError {
         CompareError::NoBranch {
             session: loaded.file.id.to_string(),
             anchor: self.anchor.unwrap_or_default().to_owned(),
@@ -321,7 +321,7 @@ impl<'a> ChosenConversation<'a> {
     }
 
     /// Returns the net change of each file, with its name below the working directory.
-    fn changes(&self, loaded: &LoadedSession, root: Option<&str>) -> Vec<(String, FileChange)> {
+    fn changes(&self, loaded: &OpenSession, root: Option<&str>) -> Vec<(String, FileChange)> {
         let family = &loaded.family;
         let main_lines = MainLines::of(family);
         let is_inside = |edit: &threadline_session::FileEdit| {
@@ -332,7 +332,7 @@ impl<'a> ChosenConversation<'a> {
     }
 
     /// Returns the figures of the conversation; `None` if no part of the transcript shows the branch.
-    fn figures(&self, loaded: &LoadedSession) -> Option<ComparedConversation> {
+    fn figures(&self, loaded: &OpenSession) -> Option<ComparedConversation> {
         let session = &loaded.family.main;
         let mut figures = ConversationFigures::default();
         let mut header = TranscriptHeader::default();

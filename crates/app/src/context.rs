@@ -4,7 +4,7 @@ use threadline_session::AgentIndex;
 use threadline_view::{AgentContext, ContextLedger};
 
 use crate::error::AppError;
-use crate::load::LoadedSession;
+use crate::load::OpenSession;
 
 /// The context window of a session or of a sub-agent.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct SessionContext {
     pub agents: Vec<AgentContext>,
 }
 
-impl LoadedSession {
+impl OpenSession {
     /// Returns the context window of the session, or that of the sub-agent with this id or unique prefix.
     /// # Errors
     ///
@@ -26,7 +26,7 @@ impl LoadedSession {
         let agent = agent.map(|id| self.find_agent(id)).transpose()?;
         let agents = match agent {
             Some(_) => Vec::new(),
-            None => AgentContext::all(&self.family, self.spending.as_ref()),
+            None => AgentContext::all(&self.family, self.spending.as_deref()),
         };
         let ledger = ContextLedger::of(self.family.session(agent));
         Ok(SessionContext { agent, ledger, agents })

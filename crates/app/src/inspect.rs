@@ -8,7 +8,7 @@ use threadline_store::{SessionFile, agent_id};
 use threadline_view::{Inventory, SessionCounts};
 
 use crate::error::AppError;
-use crate::load::{LoadedSession, load_unpriced, read_session};
+use crate::load::{OpenSession, load_unpriced, read_session};
 
 /// The counts of one log.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub fn inspect_log(path: &Path, of_agent: bool) -> Result<InspectedLog, AppError
         let inventory = Inventory::of(&read_session(path, &name)?, size);
         return Ok(InspectedLog { name, inventory, unread: Vec::new() });
     }
-    let LoadedSession { family, unread, .. } = load_unpriced(&SessionFile::at(path))?;
+    let OpenSession { family, unread, .. } = load_unpriced(&SessionFile::at(path))?;
     let session = Some(SessionCounts::of(&family));
     let inventory = Inventory { session, ..Inventory::of(&family.main, size) };
     Ok(InspectedLog { name, inventory, unread })

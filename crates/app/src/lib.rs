@@ -7,8 +7,8 @@
 //! |---|---|
 //! | find a session by id, prefix, title or path | [`App::find`], [`AppError::hints`] |
 //! | list sessions | [`App::list`]; [`App::list_cards`] with figures; [`CardList`] if shown repeatedly |
-//! | load a session with sub-agents and costs | [`App::load`], [`LoadedSession`] |
-//! | explain its context window | [`LoadedSession::context`] |
+//! | load a session with sub-agents and costs | [`App::load`], [`OpenSession`] |
+//! | explain its context window | [`OpenSession::context`] |
 //! | limit any of these to one project | [`ProjectScope`] |
 //! | follow a session while it is written | [`LiveSession`], [`SessionCache`] |
 //! | search | [`App::search_scope`], [`search`] |
@@ -96,7 +96,7 @@ pub use list::{CardFilter, CardList, ListFilter, ListedCards, SessionSummary};
 pub use live::{LiveChange, LiveError, LiveSession, ReadSpans, SessionSelector, TurnSpan};
 pub use live_log::{LiveLimits, LiveLog};
 pub use load::{
-    LineObserver, LoadedSession, MAX_KEPT_OUTPUT, agent, cwd, kept_output, load_unpriced, logs_below,
+    LineObserver, MAX_KEPT_OUTPUT, OpenSession, agent, cwd, kept_output, load_unpriced, logs_below,
     read_agents, read_session,
 };
 pub use operations::{OperationError, SessionFileCopy};

@@ -14,9 +14,8 @@ use threadline_session::{
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
-    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, LineNotesPart, OutputReads, SessionTotals,
-    Spending, SpendingCounter, TranscriptBuilder, TranscriptItem, TurnView, layout_turns,
-    layout_without_totals, line_title,
+    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, OutputReads, Spending, SpendingCounter,
+    TranscriptBuilder, TranscriptItem, TurnView, layout, layout_turns, line_title,
 };
 
 use crate::error::AppError;
@@ -24,7 +23,7 @@ use crate::excerpt_mask::ExcerptMask;
 use crate::inherited::OwnCalls;
 use crate::list::SessionSummary;
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange, strip_abridged_length};
-use crate::load::{agent, cwd, kept_output, live_at};
+use crate::load::{OpenSession, live_at, read_agent_logs};
 use crate::page_layout::{PageLayout, layout_memory};
 use crate::redaction::{DisplayRedaction, SessionMask};
 use crate::time::{millis, now};
@@ -34,9 +33,6 @@ const MAX_SHOWN_LINE: usize = 16 << 20;
 
 /// Maximum number of bytes of the lines that are joined into one diff.
 const MAX_EDITS: u64 = 64 << 20;
-
-/// Number of entries whose notes one thread computes at a time.
-const NOTED_AT_ONCE: usize = 1 << 10;
 
 /// Maximum depth of sub-agents that start sub-agents.
 const MAX_DEPTH: usize = 32;
@@ -96,19 +92,14 @@ pub enum LiveChange {
 /// Its logs are in memory with long texts truncated. [`LiveSession::refresh`] reads added lines;
 /// [`LiveSession::layout`] returns the structure of a conversation, and [`LiveSession::read`] its lines.
 pub struct LiveSession {
-    file: SessionFile,
+    /// The session as far as it was read, abridged.
+    open: OpenSession,
     limits: LiveLimits,
     main: LiveLog,
     agents: Vec<LiveAgent>,
-    /// The errors of sub-agents that could not be read, or not completely.
-    unread: Vec<AppError>,
-    family: SessionFamily,
     notes: LineNotes,
-    /// Whether `notes` are those of all entries.
-    is_noted: bool,
     prices: Arc<PriceBook>,
     counter: SpendingCounter,
-    spending: Arc<Spending>,
     /// The calls that another session made.
     inherited: Option<InheritedCalls>,
     /// Whether `spending` includes all entries.
@@ -126,7 +117,6 @@ pub struct LiveSession {
     is_void: bool,
     /// Whether the session was live at the last update.
     was_live: bool,
-    mask: Option<Arc<SessionMask>>,
     /// Whether the mask has learnt the secrets of all lines that were read.
     is_learnt: bool,
 }
@@ -178,17 +168,13 @@ impl LiveSession {
         let is_learnt = learns || mask.is_none();
         let (main, session) = LiveLog::open(&file.path, &file.id, &limits, mask.as_ref(), is_learnt)?;
         let mut live = Self {
-            file,
+            open: OpenSession::empty(file, mask),
             limits,
             main,
             agents: Vec::new(),
-            unread: Vec::new(),
-            family: SessionFamily::default(),
             notes: LineNotes::default(),
-            is_noted: false,
             prices,
             counter: SpendingCounter::default(),
-            spending: Arc::default(),
             inherited: None,
             is_counted: false,
             findings: FindingSummary::default(),
@@ -199,11 +185,9 @@ impl LiveSession {
             is_gone: false,
             is_void: false,
             was_live: false,
-            mask,
             is_learnt,
         };
-        let mut agents = Vec::new();
-        live.read_new_agents(&mut agents);
+        let agents = live.read_new_agents();
         live.learn_secrets()?;
         live.join(session, agents);
         live.settle_if_small();
@@ -214,7 +198,7 @@ impl LiveSession {
         for log in self.agents.iter_mut().map(|agent| &mut agent.log).chain([&mut self.main]) {
             log.mask.clone_from(&mask);
         }
-        self.mask = mask;
+        self.open.mask = mask;
     }
 
     /// Learns the secrets of all lines, if that was left to later.
@@ -233,7 +217,7 @@ impl LiveSession {
 
     /// Learns the secrets in lines that were added, unless that is left to later.
     fn learn_secrets(&mut self) -> io::Result<()> {
-        let Some(mask) = self.mask.as_ref().filter(|_| self.is_learnt) else { return Ok(()) };
+        let Some(mask) = self.open.mask.as_ref().filter(|_| self.is_learnt) else { return Ok(()) };
         let logs = self.agents.iter().map(|agent| &agent.log).chain([&self.main]);
         let parts: Vec<(&LiveLog, Range<u64>)> =
             logs.flat_map(|log| log.new_ranges().into_iter().map(move |range| (log, range))).collect();
@@ -251,7 +235,7 @@ impl LiveSession {
 
     /// Masks secrets in a text of the session, if they are masked.
     pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.mask.as_ref().map_or(Cow::Borrowed(text), |mask| mask.text(text))
+        self.open.mask.as_ref().map_or(Cow::Borrowed(text), |mask| mask.text(text))
     }
 
     /// Masks secrets in the texts of a layout.
@@ -259,7 +243,7 @@ impl LiveSession {
     /// As long as the secrets of the session are not learnt, those that these texts may contain are searched
     /// for. That takes a fraction of the time, because only lines that share a word with them are examined.
     fn redact_layout(&mut self, layout: &mut Layout) {
-        let Some(mask) = self.mask.clone() else { return };
+        let Some(mask) = self.open.mask.clone() else { return };
         if !self.is_learnt {
             let mut texts: Vec<String> = Vec::new();
             layout.each_text(&mut |text| {
@@ -281,7 +265,7 @@ impl LiveSession {
                 });
             }
         }
-        if let Some(mask) = &self.mask {
+        if let Some(mask) = &self.open.mask {
             layout.each_text(&mut |text| mask.mask_string(text));
         }
     }
@@ -295,9 +279,9 @@ impl LiveSession {
         if self.is_void {
             return Ok(LiveChange::Replaced);
         }
-        self.is_noted = false;
-        let mut change = self.main.follow(&mut self.family.main)?;
-        for (logged, agent) in self.agents.iter_mut().zip(self.family.agents.iter_mut()) {
+        let family = &mut self.open.family;
+        let mut change = self.main.follow(&mut family.main)?;
+        for (logged, agent) in self.agents.iter_mut().zip(family.agents.iter_mut()) {
             match logged.log.follow(&mut agent.session) {
                 Ok(LogChange::Grown) if change == LogChange::Same => change = LogChange::Grown,
                 Ok(LogChange::Replaced) => change = LogChange::Replaced,
@@ -313,16 +297,13 @@ impl LiveSession {
             return Ok(LiveChange::Same);
         }
         let n_known = self.agents.len();
-        let mut fresh = Vec::new();
         // The start of a sub-agent is noted in a log that is known.
-        if change == LogChange::Grown {
-            self.read_new_agents(&mut fresh);
-        }
+        let mut fresh = if change == LogChange::Grown { self.read_new_agents() } else { Vec::new() };
         self.learn_secrets()?;
         self.mark_changed();
         self.is_counted = false;
-        if !fresh.is_empty() || !self.family.update() {
-            let SessionFamily { main, agents, .. } = std::mem::take(&mut self.family);
+        if !fresh.is_empty() || !self.open.family.update() {
+            let SessionFamily { main, agents, .. } = std::mem::take(&mut self.open.family);
             let mut agents = agents.into_vec();
             agents.truncate(n_known);
             agents.append(&mut fresh);
@@ -367,8 +348,8 @@ impl LiveSession {
     /// Those of [`LiveSession::open`]. The session stays as it was.
     pub fn reopen(&mut self) -> io::Result<()> {
         let version = self.version + 1;
-        let redaction = self.mask.as_ref().map(|mask| Arc::clone(mask.redaction()));
-        let (file, prices) = (self.file.clone(), Arc::clone(&self.prices));
+        let redaction = self.open.mask.as_ref().map(|mask| Arc::clone(mask.redaction()));
+        let (file, prices) = (self.open.file.clone(), Arc::clone(&self.prices));
         let mut fresh = Self::open_for(file, prices, self.limits, redaction, self.is_learnt)?;
         fresh.inherited.clone_from(&self.inherited);
         fresh.is_counted = false;
@@ -376,29 +357,28 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Reads the logs of sub-agents that are not known yet.
-    fn read_new_agents(&mut self, agents: &mut Vec<Agent>) {
-        let listing = self.file.agents();
-        self.unread = listing.errors.into_iter().map(AppError::from).collect();
+    /// Reads the sub-agents with logs that are not known yet.
+    fn read_new_agents(&mut self) -> Vec<Agent> {
+        let listing = self.open.file.agents();
+        let mut unread: Vec<AppError> = listing.errors.into_iter().map(AppError::from).collect();
         let known: HashSet<PathBuf> = self.agents.iter().map(|agent| agent.file.path.clone()).collect();
-        for file in listing.found.into_iter().filter(|file| !known.contains(&file.path)) {
-            let mask = self.mask.as_ref();
+        let new = listing.found.into_iter().filter(|file| !known.contains(&file.path));
+        let mut logs = Vec::new();
+        let agents = read_agent_logs(new, &mut unread, |file| {
+            let mask = self.open.mask.as_ref();
             let opened = LiveLog::open(&file.path, &file.id, &self.limits, mask, self.is_learnt);
-            let (log, session) = match opened {
-                Ok(opened) => opened,
-                Err(error) => {
-                    self.unread.push(AppError::read(&file.path)(error));
-                    continue;
-                }
-            };
-            let meta = file.read_meta().unwrap_or_else(|error| {
-                self.unread.push(error.into());
-                None
-            });
-            let agent = agent(&file, meta.as_ref(), session);
-            self.agents.push(LiveAgent { file, log, spawn: agent.spawn.clone() });
-            agents.push(agent);
-        }
+            let (log, session) = opened.map_err(AppError::read(&file.path))?;
+            logs.push((file.clone(), log));
+            Ok(session)
+        });
+        let logs = logs.into_iter().zip(&agents);
+        self.agents.extend(logs.map(|((file, log), agent)| LiveAgent {
+            file,
+            log,
+            spawn: agent.spawn.clone(),
+        }));
+        self.open.unread = unread;
+        agents
     }
 
     /// Joins the session with its sub-agents, and counts costs.
@@ -406,24 +386,16 @@ impl LiveSession {
         for (agent, logged) in agents.iter_mut().zip(&self.agents) {
             agent.spawn.clone_from(&logged.spawn);
         }
-        // These are independent: sub-agents inside the session's log, costs, the conversation, which every
-        // caller asks for next, and notes on its lines.
-        let alone = SessionFamily::with_embedded(main, Vec::new(), EmbeddedAgents::default());
-        let main = &alone.main;
-        let (notes, counter, prices) = (&mut self.notes, &mut self.counter, &self.prices);
-        let note = || {
-            add_notes(notes, &alone);
-            notes.update_main(&alone);
-        };
-        // The notes are last, because the core that is done first can take a part of them.
-        let ((spending, ()), (inside, _)) = rayon::join(
-            || rayon::join(|| counter.count(main, &agents, prices), note),
-            || rayon::join(|| EmbeddedAgents::find(main, &agents), || main.thread()),
+        let (counter, prices) = (&mut self.counter, &self.prices);
+        // These are independent: costs, the conversation, which every caller asks for next, and sub-agents
+        // inside the session's log.
+        let (mut spending, (inside, _)) = rayon::join(
+            || counter.count(&main, &agents, prices),
+            || rayon::join(|| EmbeddedAgents::find(&main, &agents), || main.thread()),
         );
-        self.family = SessionFamily::with_embedded(alone.main, agents, inside);
-        let mut spending = spending;
+        self.open.family = SessionFamily::with_embedded(main, agents, inside);
         spending.set_inherited(self.inherited.clone());
-        (self.spending, self.is_counted) = (Arc::new(spending), true);
+        (self.open.spending, self.is_counted) = (Some(Arc::new(spending)), true);
         self.notes.clear_agents();
     }
 
@@ -437,10 +409,10 @@ impl LiveSession {
     /// Adds the costs of entries that were added.
     pub fn count(&mut self) {
         if !std::mem::replace(&mut self.is_counted, true) {
-            let (main, agents) = (&self.family.main, self.family.agents_with_log());
+            let (main, agents) = (&self.open.family.main, self.open.family.agents_with_log());
             let mut spending = self.counter.count(main, agents, &self.prices);
             spending.set_inherited(self.inherited.clone());
-            self.spending = Arc::new(spending);
+            self.open.spending = Some(Arc::new(spending));
             self.mark_changed();
         }
     }
@@ -448,10 +420,11 @@ impl LiveSession {
     /// Separates the calls that the session made itself from those that it inherited.
     pub(crate) fn set_own_calls(&mut self, own: OwnCalls) {
         self.count();
-        let mut spending = Spending::clone(&self.spending);
-        spending.set_own(&own.usage, own.origin);
-        self.inherited = spending.inherited().cloned();
-        self.spending = Arc::new(spending);
+        if let Some(spending) = &mut self.open.spending {
+            let spending = Arc::make_mut(spending);
+            spending.set_own(&own.usage, own.origin);
+            self.inherited = spending.inherited().cloned();
+        }
         self.mark_changed();
     }
 
@@ -459,7 +432,7 @@ impl LiveSession {
     pub fn settle(&mut self) {
         self.count();
         if !std::mem::replace(&mut self.is_checked, true) {
-            let found = FindingSummary::of(&self.family.main);
+            let found = FindingSummary::of(&self.open.family.main);
             if std::mem::replace(&mut self.findings, found) != self.findings {
                 self.mark_changed();
             }
@@ -468,7 +441,7 @@ impl LiveSession {
 
     /// Where the session is.
     pub fn file(&self) -> &SessionFile {
-        &self.file
+        &self.open.file
     }
 
     /// A number that rises with each change, also of costs and findings.
@@ -483,28 +456,28 @@ impl LiveSession {
 
     /// The session and its sub-agents, abridged.
     pub fn family(&self) -> &SessionFamily {
-        &self.family
+        &self.open.family
     }
 
     /// The errors of sub-agents that could not be read, or not completely.
     pub fn unread(&self) -> &[AppError] {
-        &self.unread
+        &self.open.unread
     }
 
     /// The working directory that the session started in.
     pub fn cwd(&self) -> Option<String> {
-        cwd(&self.family.main)
+        self.open.cwd()
     }
 
     /// Returns whether the session is live, by the rule of the session list. Reads the end of the log.
     pub fn is_live(&self) -> bool {
-        live_at(&self.file).is_some()
+        live_at(&self.open.file).is_some()
     }
 
     /// Approximate memory in bytes.
     pub fn weight(&self) -> usize {
         // Sub-agents without a log share the texts of the session's own.
-        let inside = self.family.embedded_agents();
+        let inside = self.open.family.embedded_agents();
         let layout_memory = |(selector, layout): (&SessionSelector, &Arc<Layout>)| {
             self.log(selector).map_or(0, |(log, _)| layout_memory(layout, log))
         };
@@ -523,12 +496,12 @@ impl LiveSession {
     /// [`LiveError::NoAgent`].
     pub fn log(&self, selector: &SessionSelector) -> Result<(&LiveLog, &Session), LiveError> {
         let agent = self.agent(selector)?;
-        Ok((self.log_of(agent), self.family.session(agent)))
+        Ok((self.log_of(agent), self.open.family.session(agent)))
     }
 
     fn agent(&self, selector: &SessionSelector) -> Result<Option<AgentIndex>, LiveError> {
         let Some(id) = &selector.agent else { return Ok(None) };
-        self.family.find_agent(id).map(Some).ok_or(LiveError::NoAgent)
+        self.open.family.find_agent(id).map(Some).ok_or(LiveError::NoAgent)
     }
 
     /// The log that contains the lines of a sub-agent: its own, or that of the session.
@@ -542,23 +515,16 @@ impl LiveSession {
     ///
     /// If there is no such conversation.
     pub fn layout(&mut self, selector: &SessionSelector) -> Result<Layout, LiveError> {
-        self.update_notes();
+        self.notes.update(&self.open.family);
         let agent = self.agent(selector)?;
-        let session = self.family.session(agent);
+        let session = self.open.family.session(agent);
         let on_line = |line: u64| session.entries().rfind_index(|entry| entry.at().line_no == line);
         let leaf = selector.leaf.map(|line| on_line(line).ok_or(LiveError::NoLine)).transpose()?;
         let findings = if agent.is_none() { self.findings.clone() } else { FindingSummary::of(session) };
-        let is_whole = agent.is_none() && leaf.is_none();
-        let (mut layout, totals) = rayon::join(
-            || layout_without_totals(self.transcript_builder(), &self.notes, agent, leaf, findings),
-            || is_whole.then(|| SessionTotals::of(&self.family, &self.notes)),
-        );
-        if let Some(totals) = totals {
-            layout.set_totals(totals);
-        }
+        let mut layout = layout(self.transcript_builder(), &self.notes, agent, leaf, findings);
         // The texts in memory are truncated. Lists read the title from the file, and so does a page.
         if agent.is_none()
-            && let Ok(summary) = SessionSummary::of(self.file.clone())
+            && let Ok(summary) = SessionSummary::of(self.open.file.clone())
         {
             layout.header.title = summary.title().or(layout.header.title);
             layout.header.first_prompt = summary.preview.first_prompt.or(layout.header.first_prompt);
@@ -591,16 +557,8 @@ impl LiveSession {
         entries.filter_map(|entry| Some((entry.at().line_no, line_title(entry.clone())?))).collect()
     }
 
-    fn update_notes(&mut self) {
-        if !std::mem::replace(&mut self.is_noted, true) {
-            add_notes(&mut self.notes, &self.family);
-            self.notes.update(&self.family);
-        }
-    }
-
     fn transcript_builder(&self) -> TranscriptBuilder<'_> {
-        let builder = TranscriptBuilder::new(&self.family);
-        TranscriptBuilder { spending: Some(&self.spending), live_at: live_at(&self.file), ..builder }
+        self.open.transcript_builder(&|_| None)
     }
 
     /// The structure of a conversation. It is cached until the session changes.
@@ -638,7 +596,7 @@ impl LiveSession {
     ///
     /// Costs less than [`LiveSession::layout`] where few turns are wanted.
     pub fn layout_turns(&mut self, wanted: &mut dyn FnMut(&Turn) -> bool) -> Layout {
-        self.update_notes();
+        self.notes.update(&self.open.family);
         let builder = self.transcript_builder();
         let mut layout = layout_turns(builder, &self.notes, wanted);
         self.redact_layout(&mut layout);
@@ -657,7 +615,7 @@ impl LiveSession {
         spans: &[TurnSpan],
     ) -> Result<ReadSpans, LiveError> {
         let agent = self.agent(selector)?;
-        let session = self.family.session(agent);
+        let session = self.open.family.session(agent);
         let line = |idx: EntryIndex| session.entries()[idx].at().line_no;
         let mut all: Vec<EntryIndex> =
             spans.iter().flat_map(|span| span.entries(layout).iter().copied()).collect();
@@ -675,17 +633,10 @@ impl LiveSession {
         }
         let lines =
             spans.iter().map(|span| span.entries(layout).iter().map(|&idx| line(idx)).collect()).collect();
-        let log = Spending::log_index(&self.family, agent);
-        let (spending, file) = (Arc::clone(&self.spending), self.file.clone());
-        Ok(ReadSpans {
-            family,
-            lines,
-            spending,
-            log,
-            file,
-            mask: self.mask.clone(),
-            output_reads: OutputReads::default(),
-        })
+        let log = Spending::log_index(&self.open.family, agent);
+        let open = OpenSession::empty(self.open.file.clone(), self.open.mask.clone());
+        let open = OpenSession { family, spending: self.open.spending.clone(), ..open };
+        Ok(ReadSpans { open, lines, log, output_reads: OutputReads::default() })
     }
 
     /// Reads a whole turn, with the work of the sub-agents that it started.
@@ -747,8 +698,8 @@ impl LiveSession {
     pub fn edits(&self) -> Result<Option<SessionFamily>, LiveError> {
         let mut size = 0;
         let mut whole = Vec::new();
-        for (agent, calls) in self.family.calls_with_edits() {
-            let (session, log) = (self.family.session(agent), self.log_of(agent));
+        for (agent, calls) in self.open.family.calls_with_edits() {
+            let (session, log) = (self.open.family.session(agent), self.log_of(agent));
             let calls = calls.into_iter().map(|call| &session.tool_calls()[call]);
             let entries: Vec<EntryIndex> = calls
                 .flat_map(|call| call.lines.iter().copied().chain(call.results.iter().map(|at| at.entry_idx)))
@@ -772,43 +723,23 @@ impl LiveSession {
     }
 }
 
-/// Computes the notes of the entries that have none, on all cores.
-fn add_notes(notes: &mut LineNotes, family: &SessionFamily) {
-    let ranges = notes.missing_ranges(family, NOTED_AT_ONCE);
-    let parts: Vec<LineNotesPart> =
-        ranges.into_par_iter().map(|range| LineNotesPart::of(family, range)).collect();
-    parts.into_iter().for_each(|part| notes.append(part));
-}
-
 /// The lines of some spans of a conversation, whole.
 pub struct ReadSpans {
-    family: SessionFamily,
+    /// The session with these lines only.
+    open: OpenSession,
     /// The lines of each span, in the order of the conversation.
     lines: Vec<Vec<u64>>,
-    spending: Arc<Spending>,
-    /// The index of the log in `spending`.
+    /// The index of the log in the costs of the session.
     log: usize,
-    file: SessionFile,
-    mask: Option<Arc<SessionMask>>,
     output_reads: OutputReads,
 }
 
 impl ReadSpans {
     /// The items of a span, by its index. `layout` is the one that the spans are of.
     pub fn items(&self, layout: &Layout, span: usize) -> Vec<TranscriptItem> {
-        let read_output = |path: &str| {
-            let text = kept_output(&self.file, path)?;
-            Some(match &self.mask {
-                Some(mask) => mask.text(&text).into_owned(),
-                None => text,
-            })
-        };
-        let builder = TranscriptBuilder {
-            family: &self.family,
-            read_output: &|path| self.output_reads.read(path, read_output),
-            spending: Some(&self.spending),
-            live_at: Some(millis(now())),
-        };
+        let read_output = |path: &str| self.output_reads.read(path, |path| self.open.kept_output(path));
+        let builder = self.open.transcript_builder(&read_output);
+        let builder = TranscriptBuilder { live_at: Some(millis(now())), ..builder };
         layout.items(builder, &self.lines[span], self.log)
     }
 }

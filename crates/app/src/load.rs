@@ -1,5 +1,6 @@
 //! Loads a session from its files, with its sub-agents, stored tool output and costs.
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,43 +19,49 @@ use crate::redaction::{DisplayRedaction, RedactionReport, SessionMask, read_byte
 use crate::time::{millis, now};
 
 /// A session in memory, with its sub-agents.
+///
+/// [`App::load`] keeps its lines whole. A [`LiveSession`](crate::LiveSession) keeps them abridged, and opens a
+/// part of the session whole to show it.
 #[derive(Debug)]
-pub struct LoadedSession {
+pub struct OpenSession {
     /// The files of the session.
     pub file: SessionFile,
     /// The session and its sub-agents.
     pub family: SessionFamily,
     /// Costs of the model calls; `None` if not requested.
-    pub spending: Option<Spending>,
+    pub spending: Option<Arc<Spending>>,
     /// The secrets that were masked, if the configuration requires it.
     pub redacted: RedactionReport,
     /// Sub-agents that could not be read, or not completely. The session is complete without them.
     pub unread: Vec<AppError>,
-    stored_output: StoredOutput,
+    /// Masks the secrets in texts that are not in the logs, such as stored output.
+    pub(crate) mask: Option<Arc<SessionMask>>,
 }
 
-/// How tool output that was stored in separate files is read.
-#[derive(Debug)]
-enum StoredOutput {
-    AsStored,
-    Masked(SessionMask),
-    /// The session had no stored output when it was loaded, so its secrets were not kept: they may take as
-    /// much memory as the log.
-    Absent,
-}
+impl OpenSession {
+    /// Creates a session without lines and costs.
+    pub(crate) fn empty(file: SessionFile, mask: Option<Arc<SessionMask>>) -> Self {
+        Self {
+            file,
+            family: SessionFamily::default(),
+            spending: None,
+            redacted: RedactionReport::default(),
+            unread: Vec::new(),
+            mask,
+        }
+    }
 
-impl LoadedSession {
     /// Returns the whole conversation as data to show.
     pub fn transcript(&self) -> Transcript {
         self.transcript_builder(&|path| self.kept_output(path)).transcript()
     }
 
-    /// Returns the builder of the conversation. `read_output` is usually [`LoadedSession::kept_output`].
+    /// Returns the builder of the conversation. `read_output` is usually [`OpenSession::kept_output`].
     pub fn transcript_builder<'a>(&'a self, read_output: OutputReader<'a>) -> TranscriptBuilder<'a> {
         TranscriptBuilder {
             family: &self.family,
             read_output,
-            spending: self.spending.as_ref(),
+            spending: self.spending.as_deref(),
             live_at: live_at(&self.file),
         }
     }
@@ -68,11 +75,11 @@ impl LoadedSession {
     /// Reads tool output that was stored in a separate file, like [`kept_output`], with secrets masked if the
     /// configuration required it.
     pub fn kept_output(&self, path: &str) -> Option<String> {
-        match &self.stored_output {
-            StoredOutput::AsStored => kept_output(&self.file, path),
-            StoredOutput::Masked(mask) => Some(mask.text(&kept_output(&self.file, path)?).into_owned()),
-            StoredOutput::Absent => None,
-        }
+        let text = kept_output(&self.file, path)?;
+        Some(match &self.mask {
+            Some(mask) => mask.text(&text).into_owned(),
+            None => text,
+        })
     }
 
     /// Returns the session if all of its sub-agents could be read.
@@ -133,13 +140,13 @@ impl LineObserver for Unobserved {
 impl App {
     /// Loads a session with its sub-agents and costs.
     ///
-    /// A sub-agent that cannot be read is skipped; [`LoadedSession::unread`] contains the error.
+    /// A sub-agent that cannot be read is skipped; [`OpenSession::unread`] contains the error.
     ///
     /// # Errors
     ///
     /// If the session's own log or the price list cannot be read, or if the file is not in a home and has no
     /// line of a session.
-    pub fn load(&self, file: &SessionFile) -> Result<LoadedSession, AppError> {
+    pub fn load(&self, file: &SessionFile) -> Result<OpenSession, AppError> {
         self.load_priced(file, &mut Unobserved)
     }
 
@@ -152,7 +159,7 @@ impl App {
         &self,
         file: &SessionFile,
         observer: &mut dyn LineObserver,
-    ) -> Result<LoadedSession, AppError> {
+    ) -> Result<OpenSession, AppError> {
         let loaded = self.load_priced(file, observer)?;
         for agent in loaded.family.embedded_agents() {
             observer.begin(Some(&agent.id));
@@ -169,8 +176,8 @@ impl App {
     ///
     /// If the log cannot be read.
     pub fn read_session(&self, file: &SessionFile) -> Result<Session, AppError> {
-        match self.config().redaction {
-            Some(_) => Ok(self.read_logs(file, &mut Unobserved)?.main),
+        match &self.config().redaction {
+            Some(redaction) => Ok(ReadLogs::of(file, Some(redaction), &mut Unobserved)?.main),
             None => read_session(&file.path, &file.id),
         }
     }
@@ -180,31 +187,24 @@ impl App {
         &self,
         file: &SessionFile,
         observer: &mut dyn LineObserver,
-    ) -> Result<LoadedSession, AppError> {
+    ) -> Result<OpenSession, AppError> {
         let prices = || {
             let prices = self.prices()?;
             let own = self.own_calls(file, &prices);
             Ok::<_, AppError>((prices, own))
         };
-        let (read, prices) = rayon::join(|| self.read_logs(file, observer), prices);
+        let read = || ReadLogs::of(file, self.config().redaction.as_ref(), observer);
+        let (read, prices) = rayon::join(read, prices);
         let (prices, own) = prices?;
         let read = read?;
         if file.home.is_none() && !has_session_lines(&read.main) {
             return Err(AppError::NotASession { path: file.path.clone() });
         }
-        let mut loaded = read.priced(file, &prices);
-        if let Some((own, spending)) = own.zip(loaded.spending.as_mut()) {
-            spending.set_own(&own.usage, own.origin);
+        let mut session = read.join(file, Some(&prices));
+        if let Some((own, spending)) = own.zip(session.spending.as_mut()) {
+            Arc::make_mut(spending).set_own(&own.usage, own.origin);
         }
-        Ok(loaded)
-    }
-
-    /// Reads the logs of a session, with secrets masked if the configuration requires it.
-    fn read_logs(&self, file: &SessionFile, observer: &mut dyn LineObserver) -> Result<ReadLogs, AppError> {
-        match &self.config().redaction {
-            Some(redaction) => ReadLogs::redacted(file, redaction, observer),
-            None => ReadLogs::of(file, observer),
-        }
+        Ok(session)
     }
 }
 
@@ -219,21 +219,9 @@ fn has_session_lines(session: &Session) -> bool {
 ///
 /// # Errors
 ///
-/// If the session's own log cannot be read. [`LoadedSession::unread`] contains the errors of sub-agents.
-pub fn load_unpriced(file: &SessionFile) -> Result<LoadedSession, AppError> {
-    let ReadLogs { main, agents, unread, .. } = ReadLogs::of(file, &mut Unobserved)?;
-    // Both take a while for a large session. `thread` fills a cache that the caller needs next.
-    let (inside, _) = rayon::join(|| EmbeddedAgents::find(&main, &agents), || main.thread());
-    let family = SessionFamily::with_embedded(main, agents, inside);
-    let redacted = RedactionReport::default();
-    Ok(LoadedSession {
-        file: file.clone(),
-        family,
-        spending: None,
-        redacted,
-        unread,
-        stored_output: StoredOutput::AsStored,
-    })
+/// If the session's own log cannot be read. [`OpenSession::unread`] contains the errors of sub-agents.
+pub fn load_unpriced(file: &SessionFile) -> Result<OpenSession, AppError> {
+    Ok(ReadLogs::of(file, None, &mut Unobserved)?.join(file, None))
 }
 
 /// The logs of a session and its sub-agents, not joined yet.
@@ -242,97 +230,106 @@ struct ReadLogs {
     agents: Vec<Agent>,
     unread: Vec<AppError>,
     redacted: RedactionReport,
-    stored_output: StoredOutput,
+    mask: Option<Arc<SessionMask>>,
 }
 
 impl ReadLogs {
-    fn of(file: &SessionFile, observer: &mut dyn LineObserver) -> Result<Self, AppError> {
-        let main = read_lines(&file.path, &file.id, None, observer)?;
-        let listing = file.agents();
-        let mut unread: Vec<AppError> = listing.errors.into_iter().map(AppError::from).collect();
-        // There may be very many.
-        let mut agents = Vec::with_capacity(listing.found.len());
-        for file in &listing.found {
-            let meta = file.read_meta().unwrap_or_else(|error| {
-                unread.push(error.into());
-                None
-            });
-            match read_lines(&file.path, &file.id, Some(&file.id), observer) {
-                Ok(session) => agents.push(agent(file, meta.as_ref(), session)),
-                Err(error) => unread.push(error),
-            }
-        }
-        observer.end_of_files();
-        Ok(Self {
-            main,
-            agents,
-            unread,
-            redacted: RedactionReport::default(),
-            stored_output: StoredOutput::AsStored,
-        })
-    }
-
-    /// Reads the logs and masks their secrets. All logs are read first, because a secret that is recognised
-    /// in one of them is masked in all.
-    fn redacted(
+    /// Reads the session's own log, then those of its sub-agents, with secrets masked if wanted.
+    fn of(
         file: &SessionFile,
-        redaction: &Arc<DisplayRedaction>,
+        redaction: Option<&Arc<DisplayRedaction>>,
         observer: &mut dyn LineObserver,
     ) -> Result<Self, AppError> {
-        let mut logs = vec![read_bytes(&file.path)?];
         let listing = file.agents();
         let mut unread: Vec<AppError> = listing.errors.into_iter().map(AppError::from).collect();
-        let mut files = Vec::new();
-        for agent in listing.found {
-            match read_bytes(&agent.path) {
-                Ok(bytes) => {
-                    logs.push(bytes);
-                    files.push(agent);
-                }
-                Err(error) => unread.push(error),
-            }
-        }
-        let (logs, redacted, mask) = redaction.logs(logs);
-        let mut logs = logs.into_iter();
-        let main = parse_bytes(&logs.next().unwrap_or_default(), &file.id, None, observer);
-        let mut agents = Vec::with_capacity(files.len());
-        for (agent_file, log) in files.iter().zip(logs) {
-            let meta = agent_file.read_meta().unwrap_or_else(|error| {
-                unread.push(error.into());
-                None
-            });
-            let session = parse_bytes(&log, &agent_file.id, Some(&agent_file.id), observer);
-            let mut agent = agent(agent_file, meta.as_ref(), session);
-            agent.description = agent.description.map(|text| mask.text(&text).into_owned());
-            agents.push(agent);
-        }
-        observer.end_of_files();
-        let stored_output = match file.tool_results_dir() {
-            Some(_) => StoredOutput::Masked(mask),
-            None => StoredOutput::Absent,
+        let mut masked = redaction.map(|redaction| MaskedLogs::read(file, &listing.found, redaction));
+        let mut read = |path: &Path, id: &str, agent: Option<&str>| match &mut masked {
+            Some(logs) => Ok(parse_bytes(&logs.take(path)?, id, agent, observer)),
+            None => read_lines(path, id, agent, observer),
         };
-        Ok(Self { main, agents, unread, redacted, stored_output })
+        let main = read(&file.path, &file.id, None)?;
+        let read_agent = |file: &AgentFile| read(&file.path, &file.id, Some(&file.id));
+        let mut agents = read_agent_logs(listing.found, &mut unread, read_agent);
+        observer.end_of_files();
+        let Some(MaskedLogs { redacted, mask, .. }) = masked else {
+            return Ok(Self { main, agents, unread, redacted: RedactionReport::default(), mask: None });
+        };
+        for text in agents.iter_mut().filter_map(|agent| agent.description.as_mut()) {
+            mask.mask_string(text);
+        }
+        Ok(Self { main, agents, unread, redacted, mask: Some(Arc::new(mask)) })
     }
 
-    /// Joins the session with its sub-agents, and sums the costs of their calls.
-    fn priced(self, file: &SessionFile, prices: &PriceBook) -> LoadedSession {
-        let Self { main, agents, unread, redacted, stored_output } = self;
+    /// Joins the session with its sub-agents, and sums the costs of their calls if there are prices.
+    fn join(self, file: &SessionFile, prices: Option<&PriceBook>) -> OpenSession {
+        let Self { main, agents, unread, redacted, mask } = self;
         let spend = || {
             // Every caller needs the conversation next; this computes and caches it.
             main.thread();
-            Spending::of_logs(&main, &agents, prices)
+            prices.map(|prices| Arc::new(Spending::of_logs(&main, &agents, prices)))
         };
         let (inside, spending) = rayon::join(|| EmbeddedAgents::find(&main, &agents), spend);
         let family = SessionFamily::with_embedded(main, agents, inside);
-        LoadedSession {
-            file: file.clone(),
-            family,
-            spending: Some(spending),
-            redacted,
-            unread,
-            stored_output,
-        }
+        OpenSession { file: file.clone(), family, spending, redacted, unread, mask }
     }
+}
+
+/// The logs of a session without their secrets.
+///
+/// All of them are read first, because a secret that is recognised in one log is masked in all.
+struct MaskedLogs {
+    /// The masked logs that were not taken yet, and the errors of those that could not be read.
+    logs: HashMap<PathBuf, Result<Vec<u8>, AppError>>,
+    redacted: RedactionReport,
+    mask: SessionMask,
+}
+
+impl MaskedLogs {
+    fn read(file: &SessionFile, agents: &[AgentFile], redaction: &Arc<DisplayRedaction>) -> Self {
+        let paths = std::iter::once(&file.path).chain(agents.iter().map(|agent| &agent.path));
+        let (mut logs, mut read, mut bytes) = (HashMap::new(), Vec::new(), Vec::new());
+        for path in paths {
+            match read_bytes(path) {
+                Ok(log) => {
+                    read.push(path.clone());
+                    bytes.push(log);
+                }
+                Err(error) => drop(logs.insert(path.clone(), Err(error))),
+            }
+        }
+        let (bytes, redacted, mask) = redaction.logs(bytes);
+        logs.extend(read.into_iter().zip(bytes.into_iter().map(Ok)));
+        Self { logs, redacted, mask }
+    }
+
+    /// Takes the log of a file.
+    fn take(&mut self, path: &Path) -> Result<Vec<u8>, AppError> {
+        self.logs.remove(path).unwrap_or_else(|| Ok(Vec::new()))
+    }
+}
+
+/// Reads sub-agents, whose logs `read` reads. Adds the errors to `unread`.
+pub(crate) fn read_agent_logs(
+    files: impl IntoIterator<Item = AgentFile>,
+    unread: &mut Vec<AppError>,
+    mut read: impl FnMut(&AgentFile) -> Result<Session, AppError>,
+) -> Vec<Agent> {
+    let mut agents = Vec::new();
+    for file in files {
+        let session = match read(&file) {
+            Ok(session) => session,
+            Err(error) => {
+                unread.push(error);
+                continue;
+            }
+        };
+        let meta = file.read_meta().unwrap_or_else(|error| {
+            unread.push(error.into());
+            None
+        });
+        agents.push(agent(&file, meta.as_ref(), session));
+    }
+    agents
 }
 
 /// Reads one log into a session.

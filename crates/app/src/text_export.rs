@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use threadline_view::wire::ShowWriter;
 use threadline_view::{DetailLevel, MarkdownRenderer, TranscriptPart};
 
-use crate::load::LoadedSession;
+use crate::load::OpenSession;
 
-impl LoadedSession {
+impl OpenSession {
     /// Writes all lines of the conversation as `export json` does: those of `show --json`, with nothing left
     /// out.
     ///

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use threadline_app::LoadedSession;
+use threadline_app::OpenSession;
 use threadline_archive::PrivacyLevel;
 use threadline_entry::{Millis, value};
 use threadline_session::{CallIndex, EntryIndex, InputKind, Session};
@@ -56,7 +56,7 @@ pub(crate) fn usage_row(
 }
 
 /// Returns the rows of a session and its sub-agents, except its usage.
-pub(crate) fn session_rows(loaded: &LoadedSession, level: PrivacyLevel) -> Vec<DatedRow> {
+pub(crate) fn session_rows(loaded: &OpenSession, level: PrivacyLevel) -> Vec<DatedRow> {
     let id = loaded.file.id.as_str();
     let mut rows = Vec::new();
     let main = LogRows { id, agent: None, session: &loaded.family.main, level };

@@ -101,36 +101,6 @@ pub fn layout(
     leaf: Option<EntryIndex>,
     findings: FindingSummary,
 ) -> Layout {
-    let mut layout = layout_without_totals(builder, notes, agent, leaf, findings);
-    if agent.is_none() && leaf.is_none() {
-        layout.set_totals(SessionTotals::of(builder.family, notes));
-    }
-    layout
-}
-
-/// The errors and tool calls of a session, with those of all its sub-agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionTotals {
-    errors: usize,
-    calls: usize,
-}
-
-impl SessionTotals {
-    /// Counts them. The notes must be up to date with the family.
-    pub fn of(family: &SessionFamily, notes: &LineNotes) -> Self {
-        Self { errors: session_errors(family, notes), calls: count_tool_calls(family) }
-    }
-}
-
-/// Computes a layout like [`layout`]. That of a session's active conversation lacks the totals of the
-/// session, which the caller counts at the same time, for [`Layout::set_totals`].
-pub fn layout_without_totals(
-    builder: TranscriptBuilder<'_>,
-    notes: &LineNotes,
-    agent: Option<AgentIndex>,
-    leaf: Option<EntryIndex>,
-    findings: FindingSummary,
-) -> Layout {
     let session = builder.family.session(agent);
     let layout_builder = LayoutBuilder { writer: TranscriptWriter::new(builder, agent), notes };
     let mut layout = Layout { header: session_facts(session), findings, ..Layout::default() };
@@ -153,7 +123,10 @@ pub fn layout_without_totals(
     // Those of a sub-agent or of a branch are the sums over its turns.
     let sum = |figure: fn(&OutlineLine) -> usize| layout.turns.iter().map(|turn| figure(&turn.line)).sum();
     (layout.header.errors, layout.header.n_calls, layout.header.n_agents) = match (agent, leaf) {
-        (None, None) => (0, 0, builder.family.agents.len()),
+        (None, None) => {
+            let family = builder.family;
+            (session_errors(family, notes), count_tool_calls(family), family.agents.len())
+        }
         _ => (sum(|line| line.errors), sum(|line| line.calls), layout.agents.values().map(Vec::len).sum()),
     };
     if agent.is_none() && leaf.is_none() {
@@ -420,11 +393,6 @@ fn session_errors(family: &SessionFamily, notes: &LineNotes) -> usize {
 }
 
 impl Layout {
-    /// Sets the totals of the session.
-    pub fn set_totals(&mut self, totals: SessionTotals) {
-        (self.header.errors, self.header.n_calls) = (totals.errors, totals.calls);
-    }
-
     fn count(&mut self, tool: &str) {
         match self.tool_places.get(tool) {
             Some(place) => self.tools[*place].1 += 1,

@@ -76,10 +76,8 @@ pub use filter::{DetailLevel, TranscriptFilter};
 pub use finding_summary::FindingSummary;
 pub use inline_markdown::strip_markdown;
 pub use inventory::{DriftCount, Inventory, NameCounts, SessionCounts};
-pub use layout::{
-    BranchLayout, Layout, SessionTotals, TurnLayout, layout, layout_turns, layout_without_totals,
-};
-pub use line_note::{LineNotes, LineNotesPart, NoteRange};
+pub use layout::{BranchLayout, Layout, TurnLayout, layout, layout_turns};
+pub use line_note::LineNotes;
 pub use markdown::{MarkdownRenderer, markdown};
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};
 pub use outline::{OutlineLine, input_title, line_title, outline, turn_title};

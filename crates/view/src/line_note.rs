@@ -3,8 +3,6 @@
 //! A layout needs counts and titles, not the text. Notes are computed once per line and kept: when a
 //! session grows, only new lines and calls with a new result are processed.
 
-use std::ops::Range;
-
 use threadline_entry::Kind;
 use threadline_session::{
     AgentIndex, BlockPosition, CallIndex, EntryIndex, IndexRange, IndexVec, Session, SessionFamily,
@@ -35,53 +33,10 @@ impl LineNotes {
     /// Updates the notes after a family has grown. The sub-agents must be the previous ones in the same
     /// order, optionally followed by new ones.
     pub fn update(&mut self, family: &SessionFamily) {
-        self.update_main(family);
+        update_notes(&mut self.main, family, None);
         self.agents.resize_with(family.agents.len(), IndexVec::new);
         for (agent, notes) in self.agents.enumerated_mut() {
             update_notes(notes, family, Some(agent));
-        }
-    }
-
-    /// Updates the notes of the main session alone, for use before its sub-agents are loaded.
-    pub fn update_main(&mut self, family: &SessionFamily) {
-        update_notes(&mut self.main, family, None);
-    }
-
-    /// Returns the entries of a family that have no notes yet, in ranges of at most `max_length` entries.
-    ///
-    /// The notes of each range can be computed on another thread (see [`LineNotesPart::of`]) and then be
-    /// appended.
-    pub fn missing_ranges(&self, family: &SessionFamily, max_length: usize) -> Vec<NoteRange> {
-        let agents = family.agents.indices().map(Some);
-        let mut ranges = Vec::new();
-        for agent in std::iter::once(None).chain(agents) {
-            let n_known = match agent {
-                None => self.main.len(),
-                Some(agent) => self.agents.get(agent).map_or(0, IndexVec::len),
-            };
-            let n_entries = family.session(agent).entries().len();
-            for start in (n_known..n_entries).step_by(max_length.max(1)) {
-                let end = n_entries.min(start + max_length);
-                let entries = EntryIndex::from_position(start)..EntryIndex::from_position(end);
-                ranges.push(NoteRange { agent, entries });
-            }
-        }
-        ranges
-    }
-
-    /// Appends the notes of a range. Those that do not continue the known ones are ignored.
-    pub fn append(&mut self, part: LineNotesPart) {
-        let NoteRange { agent, entries } = part.range;
-        let notes = match agent {
-            None => &mut self.main,
-            Some(agent) => {
-                let n_agents = self.agents.len().max(agent.position() + 1);
-                self.agents.resize_with(n_agents, IndexVec::new);
-                &mut self.agents[agent]
-            }
-        };
-        if notes.end() == entries.start {
-            notes.extend(part.notes);
         }
     }
 
@@ -99,28 +54,6 @@ impl LineNotes {
     /// Returns the notes of the main session or of one sub-agent, by entry index.
     pub(crate) fn for_session(&self, agent: Option<AgentIndex>) -> &IndexVec<EntryIndex, LineNote> {
         agent.map_or(&self.main, |agent| &self.agents[agent])
-    }
-}
-
-/// Some consecutive entries of the main session or of a sub-agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoteRange {
-    agent: Option<AgentIndex>,
-    entries: Range<EntryIndex>,
-}
-
-/// The notes of a range, before they are appended to the others.
-#[derive(Debug)]
-pub struct LineNotesPart {
-    range: NoteRange,
-    notes: Vec<LineNote>,
-}
-
-impl LineNotesPart {
-    /// Computes the notes of a range. `family` is the one that the range is of.
-    pub fn of(family: &SessionFamily, range: NoteRange) -> Self {
-        let notes = new_notes(family, range.agent, range.entries.clone());
-        Self { range, notes }
     }
 }
 
@@ -172,13 +105,8 @@ fn update_notes(
             *note = LineNote::of(&writer, session, idx);
         }
     }
-    notes.extend(new_notes(family, agent, notes.end()..session.entries().end()));
-}
-
-fn new_notes(family: &SessionFamily, agent: Option<AgentIndex>, entries: Range<EntryIndex>) -> Vec<LineNote> {
-    let session = family.session(agent);
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(family), agent);
-    entries.indices().map(|idx| LineNote::of(&writer, session, idx)).collect()
+    let new = notes.end()..session.entries().end();
+    notes.extend(new.indices().map(|idx| LineNote::of(&writer, session, idx)));
 }
 
 impl LineNote {
@@ -234,38 +162,5 @@ impl CallNote {
         };
         let changed_lines = if changes_files(&call.name) { changes() } else { None };
         Self { call: call_block.call, outcome, result, changed_lines }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use threadline_testkit::log;
-
-    use super::*;
-
-    #[test]
-    fn notes_of_ranges_equal_those_of_the_whole_family() {
-        let main = log(r#"
-u1        user   "weave"
-a1 <- u1  reply  m1 tool t1 Bash {"command":"make"}
-r1 <- a1  result t1 "exit 2" error
-a2 <- r1  reply  m2 text "It failed."
-"#);
-        let agent = log("x1 user \"look\"\nx2 <- x1 reply m3 text \"Done.\"");
-        let family = SessionFamily::from_bytes(&main, [("a".to_owned(), agent)]);
-        let expected = format!("{:?}", LineNotes::of(&family));
-        for max_length in [1, 3, 100] {
-            let mut notes = LineNotes::default();
-            let ranges = notes.missing_ranges(&family, max_length);
-            assert_eq!(ranges.len(), 4_usize.div_ceil(max_length) + 2_usize.div_ceil(max_length));
-            for range in ranges {
-                let part = || LineNotesPart::of(&family, range.clone());
-                notes.append(part());
-                // It does not continue the notes.
-                notes.append(part());
-            }
-            assert_eq!(format!("{notes:?}"), expected);
-            assert_eq!(notes.missing_ranges(&family, max_length), []);
-        }
     }
 }

@@ -64,7 +64,7 @@ fn a_session_that_grows_is_the_session_that_is_loaded() {
             let [alone] = found.as_slice() else { panic!() };
             assert_eq!((&alone.turn, &alone.entries), (&turn.turn, &turn.entries));
         }
-        assert_eq!(layout.header.spent, *loaded.spending.as_ref().map(Spending::total).unwrap());
+        assert_eq!(layout.header.spent, *loaded.spending.as_deref().map(Spending::total).unwrap());
     }
 }
 

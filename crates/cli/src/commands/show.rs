@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use threadline_app::{LoadedSession, split_anchor};
+use threadline_app::{OpenSession, split_anchor};
 use threadline_entry::ToolPattern;
 use threadline_search::Query;
 use threadline_session::SessionFamily;
@@ -142,7 +142,7 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
 
 /// Returns the anchor in the session's own log: for an item of a sub-agent, that of the call that started it,
 /// which is shown with the work of the sub-agent.
-fn main_anchor(loaded: &LoadedSession, named: &str) -> Result<String, CommandError> {
+fn main_anchor(loaded: &OpenSession, named: &str) -> Result<String, CommandError> {
     if anchor_line(named).is_some() {
         return Ok(named.to_owned());
     }
@@ -495,7 +495,7 @@ fn raw(family: &SessionFamily, chosen: Option<&Transcript>) -> TermText {
     out
 }
 
-fn show_patch(cx: &Context, loaded: &LoadedSession) -> Result<CommandOutcome, CommandError> {
+fn show_patch(cx: &Context, loaded: &OpenSession) -> Result<CommandOutcome, CommandError> {
     let family = &loaded.family;
     let changes = changes(family);
     let cwd = loaded.cwd();

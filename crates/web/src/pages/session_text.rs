@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::mpsc::{self, SyncSender};
 
-use threadline_app::{LoadedSession, PageLayout, SessionSelector};
+use threadline_app::{OpenSession, PageLayout, SessionSelector};
 use threadline_view::wire::{ErrorObject, ShowWriter};
 use threadline_view::{DetailLevel, MarkdownRenderer, TranscriptHeader, TranscriptPart};
 
@@ -39,7 +39,7 @@ pub(crate) fn page(
 }
 
 /// Writes a session on a thread of its own, which stops if the client does.
-fn whole_session(loaded: LoadedSession, format: ResponseFormat) -> BodyChunks {
+fn whole_session(loaded: OpenSession, format: ResponseFormat) -> BodyChunks {
     let (sender, receiver) = mpsc::sync_channel(2);
     std::thread::spawn(move || {
         let mut out = ChunkWriter { sender, buffer: Vec::new() };
