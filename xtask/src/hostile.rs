@@ -1,13 +1,11 @@
-//! Measures the cost of hostile logs: time must be proportional to the log, and memory within a few times
-//! its size.
+//! Measures the time that hostile logs cost: it must be proportional to the log.
 //!
-//! Each shape is a log that made something quadratic or large once, or could. Every command reads it at
-//! three sizes: a small one, for the fixed costs, one of full size, and one of double size.
+//! Each shape is a log that made something quadratic once, or could. Every command reads it at two sizes, one
+//! twice the other.
 //!
 //! Times are processor time of the process (user and system, all threads). A busy machine still makes some
 //! runs slower than others, so a ratio that is not clearly below the limit is measured again with many
-//! runs: noise disappears, superlinear work does not. Memory is the peak of the resident set, less that of
-//! the small log, divided by how much longer the log is.
+//! runs: noise disappears, superlinear work does not.
 
 mod shape;
 
@@ -21,8 +19,6 @@ use crate::bench::BenchReport;
 
 /// The most time that twice the log may take, in times of the log. A little more than two, for noise.
 const MAX_TIME_RATIO: f64 = 2.4;
-/// The maximum memory, as a multiple of the size of the log.
-const MAX_MEMORY_RATIO: f64 = 6.0;
 /// A larger ratio is measured again, more precisely.
 const CLEAR_TIME_RATIO: f64 = 2.2;
 /// The maximum number of measurements then, of which the least counts, and the number of runs of each. The
@@ -31,10 +27,6 @@ const PRECISE_ROUNDS: usize = 5;
 const RUNS_PER_ROUND: u32 = 4;
 /// Shorter times count as this much, since starting a process takes some of it.
 const MIN_TIME: Duration = Duration::from_millis(50);
-/// The small log has this part of the units. It is read several times, since the memory of a process that
-/// ends within milliseconds may be read too early.
-const SMALL: usize = 100;
-
 /// The commands that read a log: `@` is replaced by its path, `%` by its home.
 static COMMANDS: &[(&str, &[&str])] = &[
     ("show", &["show", "@", "--level", "full", "--color", "never", "--no-pager"]),
@@ -71,55 +63,33 @@ static COMMANDS: &[(&str, &[&str])] = &[
 pub(crate) fn measure_hostile(folder: &Path, binary: &Path, only: &str, report: &mut BenchReport) {
     let folder = folder.join("bench-hostile");
     println!(
-        "hostile logs: processor time of twice the log; peak memory beyond that of a log of 1/{} of the size,\n\
-         in sizes of the log. The worst command of each shape, and all that are beyond a limit.",
-        SMALL * 2
+        "hostile logs: processor time of twice the log, in times of the log. The worst command of each shape,\n\
+         and all that are beyond the limit."
     );
     for shape in SHAPES.iter().filter(|shape| shape.name.contains(only)) {
-        let units = [(shape.units / SMALL).max(2), shape.units, shape.units * 2];
-        let logs = match units.map(|units| write_log(&folder, shape, units)) {
-            [Ok(small), Ok(once), Ok(twice)] => [small, once, twice],
-            [small, once, twice] => {
-                let why =
-                    [small, once, twice].into_iter().find_map(Result::err).map(|error| error.to_string());
-                report.fail(shape.name, &why.unwrap_or_default());
+        let logs = [shape.units, shape.units * 2].map(|units| write_log(&folder, shape, units));
+        let [once, twice] = match logs {
+            [Ok(once), Ok(twice)] => [once, twice],
+            [once, twice] => {
+                let error = once.err().or(twice.err()).map(|error| error.to_string());
+                report.fail(shape.name, &error.unwrap_or_default());
                 continue;
             }
         };
-        let mut rows: Vec<(f64, f64, &str)> = Vec::new();
+        let mut rows: Vec<(f64, &str)> = Vec::new();
         for (name, args) in COMMANDS {
-            let [small, once, twice] = [(&logs[0], 8), (&logs[1], 2), (&logs[2], 2)]
-                .map(|(log, runs)| cost(binary, args, log, runs));
-            let mut time = ratio(once.time, twice.time);
+            let mut time = ratio(time(binary, args, &once, 2), time(binary, args, &twice, 2));
             if time > CLEAR_TIME_RATIO {
-                time = precise_ratio(binary, args, [&logs[1], &logs[2]]);
+                time = precise_ratio(binary, args, [&once, &twice]);
             }
-            // A comparison reads two logs.
-            let n_logs = args.iter().filter(|arg| **arg == "@").count().max(1);
-            let longer = (logs[2].bytes - logs[0].bytes) as f64 * n_logs as f64;
-            rows.push((time, (twice.peak - small.peak).max(0.0) / longer, name));
+            rows.push((time, name));
         }
-        let worst = |by: fn(&(f64, f64, &str)) -> f64| {
-            rows.iter().max_by(|left, right| by(left).total_cmp(&by(right))).copied().unwrap_or_default()
-        };
-        let (slowest, largest) = (worst(|row| row.0), worst(|row| row.1));
-        let size = logs[2].bytes as f64 / 1e6;
-        report.at_most(
-            &format!("{}, {size:.0} MB: time ({})", shape.name, slowest.2),
-            slowest.0,
-            MAX_TIME_RATIO,
-            "×",
-        );
-        report.at_most(
-            &format!("{}, {size:.0} MB: memory ({})", shape.name, largest.2),
-            largest.1,
-            MAX_MEMORY_RATIO,
-            "×",
-        );
-        for (time, memory, name) in
-            rows.iter().filter(|row| row.0 > MAX_TIME_RATIO || row.1 > MAX_MEMORY_RATIO)
-        {
-            println!("    {name}: {time:.2} × the time, {memory:.1} × the memory");
+        let slowest = rows.iter().max_by(|left, right| left.0.total_cmp(&right.0)).copied();
+        let (slowest, command) = slowest.unwrap_or_default();
+        let size = twice.bytes as f64 / 1e6;
+        report.at_most(&format!("{}, {size:.0} MB ({command})", shape.name), slowest, MAX_TIME_RATIO, "×");
+        for (time, name) in rows.iter().filter(|row| row.0 > MAX_TIME_RATIO) {
+            println!("    {name}: {time:.2} × the time");
         }
         let _ = fs::remove_dir_all(&folder);
     }
@@ -151,27 +121,21 @@ fn write_log(folder: &Path, shape: &HostileShape, units: usize) -> std::io::Resu
     Ok(Log { home, path, bytes })
 }
 
-/// The time and memory that a process used.
-struct Cost {
-    time: Duration,
-    /// The most resident memory, in bytes.
-    peak: f64,
-}
-
-/// Runs a command on a log `runs` times, and returns the mean of the times and the most memory.
-fn cost(binary: &Path, args: &[&str], log: &Log, runs: u32) -> Cost {
+/// Runs a command on a log `runs` times, and returns the mean of the times.
+fn time(binary: &Path, args: &[&str], log: &Log, runs: u32) -> Duration {
     let before = time_of_children();
-    let peaks = (0..runs).map(|_| {
-        let mut command = Command::new(binary);
-        command.args(args.iter().map(|arg| match *arg {
+    for _ in 0..runs {
+        let args = args.iter().map(|arg| match *arg {
             "@" => log.path.as_os_str(),
             "%" => log.home.as_os_str(),
             other => other.as_ref(),
-        }));
-        run(&mut command)
-    });
-    let peak = peaks.fold(0.0, f64::max);
-    Cost { time: time_of_children().saturating_sub(before) / runs, peak }
+        });
+        let mut command = Command::new(binary);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A command that fails is measured like others: its time counts.
+        let _ = command.status();
+    }
+    time_of_children().saturating_sub(before) / runs
 }
 
 /// Returns the time that a command takes for twice the log, in times of the log: of the least of several
@@ -180,7 +144,7 @@ fn precise_ratio(binary: &Path, args: &[&str], [once, twice]: [&Log; 2]) -> f64 
     let mut least = [Duration::MAX; 2];
     for _ in 0..PRECISE_ROUNDS {
         for (least, log) in least.iter_mut().zip([once, twice]) {
-            *least = cost(binary, args, log, RUNS_PER_ROUND).time.min(*least);
+            *least = time(binary, args, log, RUNS_PER_ROUND).min(*least);
         }
         if ratio(least[0], least[1]) <= CLEAR_TIME_RATIO {
             break;
@@ -193,22 +157,6 @@ fn precise_ratio(binary: &Path, args: &[&str], [once, twice]: [&Log; 2]) -> f64 
 fn ratio(once: Duration, twice: Duration) -> f64 {
     let seconds = |time: Duration| time.max(MIN_TIME).as_secs_f64();
     seconds(twice) / seconds(once)
-}
-
-/// Runs a command, and returns its peak memory.
-fn run(command: &mut Command) -> f64 {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let Ok(mut child) = child else { return f64::NAN };
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak: f64 = 0.0;
-    while let Ok(None) = child.try_wait() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let kilobytes =
-            |line: &str| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok();
-        peak = peak.max(text.lines().find_map(kilobytes).unwrap_or(0.0) * 1024.0);
-        std::thread::sleep(Duration::from_micros(500));
-    }
-    peak
 }
 
 /// The processor time of all processes that this one has started and that have ended.
