@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use threadline_mcp::McpServers;
+use threadline_mcp_client::McpServers;
 use threadline_tools::{CommandLauncher, Limits, Profile};
 
 use crate::agent_definition::AgentDefinition;

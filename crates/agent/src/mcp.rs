@@ -4,7 +4,7 @@ use std::path::Path;
 
 use threadline_api::{Message, RawObject, Role};
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpPromptInfo, McpServers};
+use threadline_mcp_client::{McpPromptInfo, McpServers};
 use threadline_tools::{FileObserver, Tool};
 
 use crate::agent::{Agent, tool_json};

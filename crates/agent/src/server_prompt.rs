@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
-use threadline_mcp::McpServers;
+use threadline_mcp_client::McpServers;
 
 use crate::agent::{Agent, tool_json};
 use crate::permission::{PermissionAnswer, PermissionPrompt, PermissionRequest};

@@ -7,7 +7,7 @@ use threadline_agent::{AgentConfig, MemoryFile};
 use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
 use threadline_entry::key;
-use threadline_mcp::McpServers;
+use threadline_mcp_client::McpServers;
 
 use crate::model::Model;
 use crate::permission_rule::ScreenRule;

@@ -8,7 +8,7 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use threadline_agent::{Agent, AgentConfig, AgentEvent, HookSettings};
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpOptions, McpServerConfig, McpServers, McpTransport};
+use threadline_mcp_client::{McpOptions, McpServerConfig, McpServers, McpTransport};
 use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 
 use crate::faults::{Random, assert_resumes, assert_sound_log, random_reply, remove_empty_log};

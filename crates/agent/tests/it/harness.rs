@@ -95,7 +95,7 @@ impl Stage {
             has_slash_commands: true,
             hooks: HookSettings::default(),
             hook_environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            mcp: threadline_mcp::McpServers::default(),
+            mcp: threadline_mcp_client::McpServers::default(),
             sandbox: None,
             is_interactive: false,
             entrypoint: "test".to_owned(),

@@ -6,7 +6,7 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use threadline_agent::TurnSummary;
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpOptions, McpServerConfig, McpServers, McpTransport};
+use threadline_mcp_client::{McpOptions, McpServerConfig, McpServers, McpTransport};
 use threadline_permission::PermissionMode;
 use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 

@@ -18,7 +18,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use threadline_api::RawObject;
 use threadline_app::ListFilter;
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpHttpKind, McpServerConfig, McpTransport};
+use threadline_mcp_client::{McpHttpKind, McpServerConfig, McpTransport};
 use threadline_permission::PermissionMode;
 
 use self::connection::{Connection, ErrorCode, RpcError};

@@ -11,7 +11,7 @@ use threadline_agent::{
 };
 use threadline_api::{ApiConfig, Auth, Client, full_model_name};
 use threadline_app::App;
-use threadline_mcp::McpServers;
+use threadline_mcp_client::McpServers;
 use threadline_permission::PermissionMode;
 use threadline_settings::{SettingsInput, SettingsStack};
 use threadline_store::{SessionFile, encode_project, read_last_active};

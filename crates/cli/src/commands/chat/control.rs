@@ -19,7 +19,7 @@ use threadline_agent::{
 };
 use threadline_api::RawObject;
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpMessageSink, McpProgram, McpServers};
+use threadline_mcp_client::{McpMessageSink, McpProgram, McpServers};
 use threadline_permission::{AskBasis, PermissionMode, RuleEffect, RuleSource};
 
 use self::answer::SessionChange;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use threadline_agent::{AgentConfig, AgentPaths};
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpOptions, McpProgram, McpServerConfig, McpServers, parse_servers};
+use threadline_mcp_client::{McpOptions, McpProgram, McpServerConfig, McpServers, parse_servers};
 use threadline_settings::{SettingsStack, config_file};
 use threadline_term::text;
 

@@ -9,7 +9,7 @@ use threadline_agent::{
 use threadline_api::{RawObject, model_info};
 use threadline_entry::Millis;
 use threadline_entry::write::timestamp;
-use threadline_mcp::{McpServerStatus, McpServers, display_name};
+use threadline_mcp_client::{McpServerStatus, McpServers, display_name};
 use threadline_permission::RefusalBasis;
 use threadline_term::text;
 

@@ -14,7 +14,7 @@ use threadline_agent::{AgentConfig, MemoryFile, MemoryPaths, read_memory};
 use threadline_app::App;
 use threadline_app::restore::{FileRestore, RestoreAction, RestorePlan};
 use threadline_cancel::CancelToken;
-use threadline_mcp::McpServers;
+use threadline_mcp_client::McpServers;
 use threadline_permission::RuleEffect;
 use threadline_store::SessionFile;
 use threadline_tui::{RulePlace, ScreenConfig, ScreenEnd, ScreenHost, ScreenRule, Theme, run_screen};

@@ -4,7 +4,7 @@ use threadline_agent::{Agent, AgentDefinition, ContextUsage, ModelChange};
 use threadline_api::RawObject;
 use threadline_app::App;
 use threadline_entry::write::timestamp;
-use threadline_mcp::McpServers;
+use threadline_mcp_client::McpServers;
 use threadline_permission::PermissionMode;
 
 use super::ControlState;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpOptions, McpServerConfig, McpServers, McpTransport};
+use threadline_mcp_client::{McpOptions, McpServerConfig, McpServers, McpTransport};
 use threadline_tools::{
     BackgroundTasks, FileObserver, FileStates, Limits, NoModel, Permit, ResultContent, ShellState, Tool,
     ToolContext, ToolOutput, validate,

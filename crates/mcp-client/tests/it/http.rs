@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde_json::json;
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpHttpKind, McpOptions, McpServerConfig, McpServers, McpTransport};
+use threadline_mcp_client::{McpHttpKind, McpOptions, McpServerConfig, McpServers, McpTransport};
 
 use crate::http_server::{
     Answer, HttpServer, Request, event_answer, event_stream, json_answer, result, status,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use threadline_cancel::CancelToken;
-use threadline_mcp::McpServers;
+use threadline_mcp_client::McpServers;
 use threadline_tools::{Permit, Tool, ToolOutput, validate};
 
 use crate::servers::{connect, server, with_context};

@@ -6,7 +6,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use threadline_cancel::CancelToken;
-use threadline_mcp::{McpMessageSink, McpOptions, McpProgram, McpServerConfig, McpServers, McpTransport};
+use threadline_mcp_client::{
+    McpMessageSink, McpOptions, McpProgram, McpServerConfig, McpServers, McpTransport,
+};
 
 use crate::http_server::result;
 use crate::servers::{blocks, call};
