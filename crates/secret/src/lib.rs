@@ -54,3 +54,8 @@ pub use printed::SecretPrinter;
 pub use probe::{ProbeCounts, ProbeMatch, ProbeWord, SecretProbe};
 pub use replacer::Replacer;
 pub use rules::{Rules, SecretMatch};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
