@@ -1,12 +1,29 @@
 //! Searches logs by words, patterns and fields, directly over the files.
 //!
-//! A [`Query`] is parsed from user input. A [`Searcher`] runs it over one log: a search over the raw bytes
-//! finds the lines that may match, only these are decoded, and each match is verified on the decoded text.
-//! [`text_pieces`] returns the searchable text of a line. A [`SessionScan`] runs a query over many sessions
-//! on all cores and reports matches in order, without the copies in forks.
+//! There is no index to build or trust: the rarest text that every match must contain is searched for in the
+//! raw bytes, and only the lines that may match are decoded and verified.
 //!
-//! This crate does not access the disk, the clock or the environment. The caller opens the files, provides
-//! the current time, and handles each [`SearchHit`].
+//! # Concepts
+//!
+//! - A [`Query`] is parsed from text that a person typed:
+//!
+//!   | part | matches |
+//!   |---|---|
+//!   | `word` | a word anywhere in the text, also within words |
+//!   | `"a phrase"` | consecutive whole words |
+//!   | `/pattern/`, `/pattern/i` | a regular expression |
+//!   | `kind:prompt`, `tool:Bash`, `path:loom.rs`, `since:yesterday`, … | a field |
+//!   | `-term` | the opposite of any of these |
+//!
+//! - A [`TextPiece`] is a searchable text of a line, with its [kind](TextKind) and [role](PieceRole): a
+//!   prompt, a reply, the input or the result of a call. A query matches a piece if it contains all words,
+//!   phrases and patterns, and all fields match. [`text_pieces`] returns the pieces of a line.
+//! - A [`Searcher`] runs a query over one log and passes each match to a callback; [`MatchRef::hit`] returns
+//!   it as an owned [`SearchHit`], with an excerpt and the ranges to highlight.
+//! - A [`SessionScan`] runs a query over many sessions on all cores. It reports [events](ScanEvent) in the
+//!   order of the sessions, without the copies in forks.
+//!
+//! # Example: search one log
 //!
 //! ```
 //! use threadline_search::{Query, Searcher};
@@ -23,6 +40,26 @@
 //! assert_eq!(hits[0].ranges, [10..14]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Example: an error in a query
+//!
+//! ```
+//! use threadline_search::{Query, QueryError};
+//!
+//! let now = jiff::Zoned::new(jiff::Timestamp::UNIX_EPOCH, jiff::tz::TimeZone::UTC);
+//! let error = Query::parse("slow /(/", &now).unwrap_err();
+//! assert!(matches!(error, QueryError::Pattern { .. }));
+//! assert_eq!(error.span(), Some(5..8));
+//! ```
+//!
+//! # Caveats
+//!
+//! - Errors are those of the query, which name their part, and those of the reader. A line that is not JSON
+//!   is no error. Lines of more than 32 MiB are not searched, and reported ([`SearchStats::skipped_lines`]).
+//! - No disk, clock or environment: the caller opens the logs (possibly twice), and passes the time against
+//!   which `since:yesterday` is resolved.
+//! - Time is linear in the bytes of the logs, whatever the pattern.
+//! - Copies of text are not searched: structured tool results, progress lines, images, file history.
 
 #![warn(missing_docs)]
 
@@ -47,3 +84,8 @@ pub use piece::{PieceRole, TextKind, TextPiece, text_pieces};
 pub use query::{Query, QueryError, unknown_field};
 pub use scan::{HitCount, LogEnds, LogHit, LogProblem, OpenLog, ScanEvent, SearchedSession, SessionScan};
 pub use searcher::{MatchRef, SearchHit, SearchStats, Searcher, first_uuid};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
