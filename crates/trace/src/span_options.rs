@@ -213,9 +213,6 @@ impl SpanOptions<'_> {
         if raw.len() <= limit && matches!(self.redacted(raw), Cow::Borrowed(_)) && self.is_clean(json) {
             return Some(raw.to_owned());
         }
-        if has_more_values(json, limit / 2) {
-            return Some(quote(&self.redact_beginning(json, limit)));
-        }
         let mut tree: Tree = match serde_json::from_str(raw) {
             Ok(tree) => tree,
             Err(_) => return Some(quote(&self.redact_and_truncate(raw, limit))),
@@ -225,49 +222,16 @@ impl SpanOptions<'_> {
         Some(if text.len() <= limit { text } else { self.shorten(tree, limit) })
     }
 
-    /// Returns the keys and values at the beginning of a JSON value, redacted. A tree of very many values
-    /// takes far more memory than its text, and would not fit anyway.
-    fn redact_beginning(&self, json: Json<'_>, limit: usize) -> String {
-        let mut text = String::new();
-        let mut named = None;
-        json.visit_nested(|value| {
-            if text.len() >= limit + REDACTION_MARGIN {
-                return false;
-            }
-            // The items of an array have the same key.
-            let place = value.key().map(|key| key.raw().as_ptr());
-            if let Some(key) = value.key().filter(|_| named != place) {
-                text.push_str(&key.name());
-                text.push_str(": ");
-                named = place;
-            }
-            match value.kind() {
-                JsonKind::Object | JsonKind::Array => {}
-                JsonKind::String => text.push_str(&value.json().as_str().unwrap_or_default()),
-                _ => text.push_str(value.json().raw()),
-            }
-            text.push('\n');
-            true
-        });
-        let clean = self.redacted(&text);
-        let kept = &clean[..clean.floor_char_boundary(limit)];
-        format!("{kept}… [the beginning of {} bytes of JSON]", json.raw().len())
-    }
-
     /// Whether no string contains a secret that is hidden by escapes in the raw text.
     fn is_clean(&self, json: Json<'_>) -> bool {
         if self.redact.is_none() || !json.raw().contains('\\') {
             return true;
         }
         let mut is_clean = true;
-        let mut checked = None;
         json.visit_nested(|value| {
             let mut check = |text: &str| is_clean &= matches!(self.redacted(text), Cow::Borrowed(_));
-            // The items of an array have the same key.
-            let place = value.key().map(|key| key.raw().as_ptr());
-            if let Some(key) = value.key().filter(|_| checked != place) {
+            if let Some(key) = value.key() {
                 check(&key.name());
-                checked = place;
             }
             if value.kind() == JsonKind::String
                 && let Some(text) = value.json().as_str()
@@ -322,7 +286,8 @@ pub(crate) fn content_text(content: Blocks<'_>) -> Cow<'_, str> {
     if content.json().kind() == JsonKind::String {
         return content.text();
     }
-    let mut parts = content.blocks().filter_map(|block| {
+    let mut parts: Vec<Cow<'_, str>> = Vec::new();
+    parts.extend(content.blocks().filter_map(|block| {
         if block.is(value::TEXT) {
             return block.text();
         }
@@ -333,23 +298,11 @@ pub(crate) fn content_text(content: Blocks<'_>) -> Cow<'_, str> {
         let data = block.source().and_then(|source| source.data()).map(|data| data.len() / 4 * 3);
         let size = data.map(|bytes| format!(", {bytes} bytes")).unwrap_or_default();
         Some(format!("[{kind}{size}]").into())
-    });
-    let Some(first) = parts.next() else { return Cow::default() };
-    let Some(second) = parts.next() else { return first };
-    // There may be very many short parts, so they are not kept.
-    let mut text = format!("{first}\n{second}");
-    parts.for_each(|part| text.extend(["\n", &*part]));
-    text.into()
-}
-
-/// Whether a JSON value contains more values than this.
-fn has_more_values(json: Json<'_>, limit: usize) -> bool {
-    let mut n = 0;
-    json.visit_nested(|_| {
-        n += 1;
-        n <= limit
-    });
-    n > limit
+    }));
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => parts.join("\n").into(),
+    }
 }
 
 /// Returns the text as a JSON string literal.

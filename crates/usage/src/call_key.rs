@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
 
 /// The identity of a call. The probability that two calls have the same key is about 10⁻²⁸.
@@ -56,29 +57,15 @@ impl CallKey {
 /// Returns the repeated keys, as pairs of the index of the first occurrence and the index of the repetition,
 /// in order of the latter.
 pub(crate) fn find_repeats(keys: &[CallKey]) -> Vec<(u32, u32)> {
-    // Nearly all keys occur once. Two bit sets filter out most of them faster than a hash table could.
-    let n_words = (keys.len() / 8).next_power_of_two();
-    let (mut once, mut again) = (vec![0_u64; n_words], vec![0_u64; n_words]);
-    let place_of = |key: &CallKey| (key.0[0] as usize & (n_words - 1), 1 << (key.0[1] % 64));
-    for key in keys {
-        let (word, bit) = place_of(key);
-        again[word] |= once[word] & bit;
-        once[word] |= bit;
-    }
-    let is_again = |key: &CallKey| {
-        let (word, bit) = place_of(key);
-        again[word] & bit != 0
-    };
-    let mut first = HashMap::default();
-    let few = keys.iter().zip(0..).filter(|(key, _)| is_again(key));
-    few.filter_map(|(key, place)| match first.entry(*key) {
+    let mut first = HashMap::with_capacity_and_hasher(keys.len(), RandomState::default());
+    let repeats = keys.iter().zip(0..).filter_map(|(key, place)| match first.entry(*key) {
         Entry::Vacant(free) => {
             free.insert(place);
             None
         }
         Entry::Occupied(first) => Some((*first.get(), place)),
-    })
-    .collect()
+    });
+    repeats.collect()
 }
 
 impl CallKeyHasher {

@@ -54,7 +54,7 @@ const PROTOCOLS: &[(&str, bool, &str)] = &[
     ("api/", true, "the Messages API"),
     ("tools/", true, "inputs, results and files of tools"),
     ("agent/", false, "messages of the API"),
-    ("mcp/", true, "the Model Context Protocol"),
+    ("mcp-client/", true, "the Model Context Protocol"),
     ("mcp-server/", true, "the Model Context Protocol"),
     ("cli/src/commands/chat", true, "the events that Claude Code prints"),
 ];
