@@ -1,7 +1,15 @@
-//! The operations of threadline, for any front end.
+//! The operations of threadline, for any front end: list, find, load, follow, search, count, check and edit
+//! the sessions of a person.
 //!
-//! An [`App`] is the person's sessions, prices and state. A front end resolves flags and environment
-//! variables into an [`AppConfig`], calls the app, and renders the result:
+//! # Concepts
+//!
+//! - An [`App`] is the person's sessions, prices and state. A front end resolves flags and environment
+//!   variables into an [`AppConfig`]: folders, a price list, whether secrets are masked.
+//! - A [`SessionFile`] names a session on disk. An [`OpenSession`] is one in memory, with its sub-agents and
+//!   costs. A [`LiveSession`] is one that is followed while it is written, and a [`SessionCache`] keeps
+//!   several of them.
+//! - An [`EditSession`](edit::EditSession) is a session that was read for an edit. Its operations return a
+//!   [`PlannedEdit`](edit::PlannedEdit), which can be shown and discarded; applying it leaves a receipt.
 //!
 //! | to | use |
 //! |---|---|
@@ -18,10 +26,7 @@
 //! | compare two sessions or branches | [`App::compare`] |
 //! | check the health of sessions | [`App::check_targets`], [`CheckTargets::check`] |
 //!
-//! Nothing here prints, reads the environment or exits. All of it blocks; long work takes a callback for
-//! progress.
-//!
-//! Printing the turns of the last session:
+//! # Example: print the turns of the last session
 //!
 //! ```
 //! use threadline_app::{App, AppConfig};
@@ -38,6 +43,42 @@
 //! }
 //! # Ok::<(), threadline_app::AppError>(())
 //! ```
+//!
+//! # Example: strip a session to its dialogue, and undo that
+//!
+//! ```
+//! use threadline_app::edit::{ApplyOptions, EditTarget};
+//! use threadline_app::{App, AppConfig, ListFilter};
+//! use threadline_edit::StripPreset;
+//!
+//! # let test_home = threadline_testkit::TestHome::new();
+//! # test_home.session("slow", r#"
+//! # u1        user   "why is it slow?"
+//! # a1 <- u1  reply  m1 tool t1 Bash {"command":"time loom"}
+//! # r1 <- a1  result t1 "12 s"
+//! # a2 <- r1  reply  m2 text "A sleep."
+//! # "#);
+//! # let (home, state_dir) = (test_home.root().to_owned(), Some(test_home.root().join("state")));
+//! let app = App::new(AppConfig { homes: vec![home], state_dir, ..AppConfig::default() });
+//! let session = app.open_for_edit(app.find("why is it slow?")?)?;
+//! let edit = session.strip(&StripPreset::Extreme.options(), EditTarget::NewSession)?;
+//! for group in edit.plan().changes_by_reason() {
+//!     println!("{:?}: {} ({} lines)", group.kind, group.why, group.count);
+//! }
+//! let receipt = edit.apply(&app, &ApplyOptions::default())?;
+//! assert_eq!(app.list(&ListFilter::default()).found.len(), 2);
+//! app.operations()?.undo(&receipt, false)?;
+//! assert_eq!(app.list(&ListFilter::default()).found.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Caveats
+//!
+//! - Nothing here prints, reads the environment or exits. All of it blocks; long work takes a callback for
+//!   progress.
+//! - Unlike the crates below it, this one reads the clock and makes random ids. It writes logs only through
+//!   the operations of `threadline-store`, which can be undone.
+//! - Caches may be deleted at any time: without them, answers take longer and are the same.
 
 #![warn(missing_docs)]
 
@@ -114,3 +155,8 @@ pub use threadline_session::ActivityState;
 pub use threadline_store::{FindError, SessionCandidate, SessionFile, Store};
 pub use threadline_usage::PriceBook;
 pub use usage::{MAX_LINE, UsageLogs, UsageNotes, UsageRead, UsageSelection, window_resets};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -1,11 +1,29 @@
-//! Plain data for display: a session's transcript, outline, file changes, cost and inventory, without
-//! width, colour or markup.
+//! Plain data for display: a session's transcript, outline, file changes, cost and inventory, without width,
+//! colour or markup.
 //!
-//! A [`TranscriptBuilder`] builds the transcript of a session, as a whole
-//! ([`TranscriptBuilder::transcript`]) or part by part ([`TranscriptBuilder::parts`]). [`outline()`]
-//! summarises each turn in one line, [`Spending`] contains the cost of the calls, [`changes()`] returns the
-//! net change of each file, [`Inventory`] counts the contents of the lines, and [`wire`] defines our public
-//! JSON.
+//! Every front end of threadline (terminal, HTML, Markdown, JSON, MCP) shows the same data, and an item has
+//! the same anchor in each of them.
+//!
+//! # Concepts
+//!
+//! - A [`TranscriptBuilder`] builds the transcript of a session: as a whole
+//!   ([`TranscriptBuilder::transcript`]), or part by part ([`TranscriptBuilder::parts`]) to show the
+//!   beginning of a large session at once.
+//! - A [`Transcript`] consists of a header, [turns](TurnView), abandoned [branches](BranchView), sub-agents
+//!   and findings. A turn consists of [items](TranscriptItem): prompts, replies, calls and events
+//!   ([`ItemBody`]).
+//! - A [`CallView`] is a tool call with its result. Its [`ToolCard`] contains what is worth showing of it, as
+//!   data: a command and its output, the hunks of a diff, a list of to-do items.
+//! - A [`TranscriptFilter`] removes what is not wanted, by [`DetailLevel`], tool, role or error.
+//! - [`outline()`] summarises each turn in one line. [`Spending`] contains the cost of every reply, turn and
+//!   sub-agent. [`changes()`] returns the net change of each file, [`ContextLedger`] what filled the context
+//!   window, and [`Inventory`] the counts of lines, blocks and unknown types.
+//! - [`SessionCard`] is a session in a list, and a [`Selection`] its filters and sort order. [`Overview`] and
+//!   [`UsageBoard`] are the figures of a period.
+//! - [`wire`] defines our public JSON, with a schema version. [`markdown()`] renders a transcript as
+//!   Markdown.
+//!
+//! # Example: print a conversation
 //!
 //! ```
 //! use threadline_session::{Session, SessionFamily};
@@ -29,6 +47,35 @@
 //! }
 //! assert_eq!(printed, ["1. Warp the loom", "Done."]);
 //! ```
+//!
+//! # Example: an outline with costs
+//!
+//! ```
+//! use threadline_session::{Session, SessionFamily};
+//! use threadline_usage::PriceBook;
+//! use threadline_view::{Spending, TranscriptBuilder, outline};
+//!
+//! # let log = threadline_testkit::log(r#"
+//! # u1        user   "why is it slow?"
+//! # a1 <- u1  reply  m1 tool t1 Bash {"command":"make"} model=claude-opus-5 usage={"input_tokens":100000}
+//! # r1 <- a1  result t1 "12 s"
+//! # "#);
+//! let family = SessionFamily::new(Session::from_bytes(&log), Vec::new());
+//! let spending = Spending::of(&family, &PriceBook::embedded());
+//! let builder = TranscriptBuilder { spending: Some(&spending), ..TranscriptBuilder::new(&family) };
+//! let lines = outline(&builder.transcript().turns);
+//! assert_eq!((lines[0].title.as_str(), lines[0].calls), ("why is it slow?", 1));
+//! assert_eq!(lines[0].spent.cost.to_string(), "0.5");
+//! ```
+//!
+//! # Caveats
+//!
+//! - Nothing fails because of content: an unreadable line is an item with its raw text
+//!   ([`ItemBody::Unknown`]).
+//! - Texts are as logged: a front end must make control characters visible ([`visible()`]) or escape them.
+//! - No disk, clock or environment. Output that is in another file is read by a callback, and the time of a
+//!   live session is a field of the builder.
+//! - Time is linear in the log. Public JSON is [`wire`] alone.
 
 #![warn(missing_docs)]
 
@@ -106,3 +153,8 @@ pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate};
 pub use turn_range::TurnRange;
 pub use usage_board::{DayUsage, UsageBoard};
 pub use visible::{is_hidden, visible, visible_name};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
