@@ -255,12 +255,31 @@ impl ChatArgs {
     }
 }
 
-/// An end of the command that Claude Code also has: a message on standard error and exit code 1.
-pub(crate) struct ChatFailure(String);
+/// Why a chat did not start, or ended.
+pub(crate) enum ChatError {
+    /// An end that Claude Code also has: this message on standard error, and exit code 1.
+    Refused(String),
+    /// An error as of any other command.
+    Command(CommandError),
+}
 
-impl ChatFailure {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+impl<E: Into<CommandError>> From<E> for ChatError {
+    fn from(error: E) -> Self {
+        Self::Command(error.into())
+    }
+}
+
+impl ChatError {
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::Refused(message.into())
+    }
+
+    /// Returns the error for a command other than `chat`.
+    pub(crate) fn into_command_error(self) -> CommandError {
+        match self {
+            Self::Refused(message) => CommandError::new(message),
+            Self::Command(error) => error,
+        }
     }
 }
 
@@ -281,13 +300,14 @@ pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, C
         acp::run(cx, args)?;
         return Ok(CommandOutcome::Done);
     }
-    let ended = if args.is_interactive() { screen::run(cx, args)? } else { run_print(cx, args)? };
+    let ended = if args.is_interactive() { screen::run(cx, args) } else { run_print(cx, args) };
     match ended {
         Ok(is_error) => Ok(if is_error { CommandOutcome::Negative } else { CommandOutcome::Done }),
-        Err(ChatFailure(message)) => {
+        Err(ChatError::Refused(message)) => {
             ui::write_stderr(&text!("{message}\n"));
             Ok(CommandOutcome::Negative)
         }
+        Err(ChatError::Command(error)) => Err(error),
     }
 }
 
@@ -295,22 +315,16 @@ pub(crate) fn run(cx: &mut Context, args: &ChatArgs) -> Result<CommandOutcome, C
 const STDIO: &str = "stdio";
 
 /// Runs the prompts. Returns whether the last one failed.
-fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailure>, CommandError> {
+fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<bool, ChatError> {
     let cancel = CancelToken::new();
     cancel_on_signals(&cancel)?;
-    let setup = match config::ChatSetup::new(cx, args)? {
-        Ok(setup) => setup,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    let mut prompts = match prompts(cx, args, &setup)? {
-        Ok(prompts) => prompts,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let setup = config::ChatSetup::new(cx, args)?;
+    let mut prompts = prompts(cx, args, &setup)?;
     let prices = (*cx.app.prices()?).clone();
     let agent = Agent::start(setup.agent, Arc::new(setup.client), prices, Arc::new(SystemClock));
     let mut agent = match agent {
         Ok(agent) => agent,
-        Err(error) => return Ok(Err(ChatFailure::new(format!("Error: {error}")))),
+        Err(error) => return Err(ChatError::refused(format!("Error: {error}"))),
     };
     let mut program = None;
     if let Prompts::Stream(stream) = &prompts {
@@ -329,7 +343,7 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
         && let Err(reason) = agent.set_prompt_tool(tool)
     {
         agent.finish(&mut |_| {}).map_err(|error| CommandError::new(error.to_string()))?;
-        return Ok(Err(ChatFailure::new(format!("Error: {reason}"))));
+        return Err(ChatError::refused(format!("Error: {reason}")));
     }
     let mut printer = output::Printer::new(cx.ui.shared_output(), args, &agent, setup.api_key_source);
     let mut is_error = false;
@@ -355,10 +369,10 @@ fn run_print(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailu
         }
     }
     if let Err(error) = agent.finish(&mut |event| printer.event(&event)) {
-        return Ok(Err(ChatFailure::new(format!("Error: {error}"))));
+        return Err(ChatError::refused(format!("Error: {error}")));
     }
     printer.finish()?;
-    Ok(Ok(is_error))
+    Ok(is_error)
 }
 
 fn is_failure(summary: &TurnSummary) -> bool {
@@ -380,14 +394,10 @@ impl Prompts {
     }
 }
 
-fn prompts(
-    cx: &Context,
-    args: &ChatArgs,
-    setup: &config::ChatSetup,
-) -> Result<Result<Prompts, ChatFailure>, CommandError> {
+fn prompts(cx: &Context, args: &ChatArgs, setup: &config::ChatSetup) -> Result<Prompts, ChatError> {
     if args.input_format == InputFormat::StreamJson {
         let permissions = setup.agent.permissions.clone();
-        return Ok(Ok(Prompts::Stream(control::ControlStream::new(permissions, setup.facts(cx)))));
+        return Ok(Prompts::Stream(control::ControlStream::new(permissions, setup.facts(cx))));
     }
     let piped = read_stdin()?;
     let prompt = match (&args.prompt, piped) {
@@ -399,9 +409,9 @@ fn prompts(
     if prompt.trim().is_empty() {
         let message =
             "Error: Input must be provided either through stdin or as a prompt argument when using --print";
-        return Ok(Err(ChatFailure::new(message)));
+        return Err(ChatError::refused(message));
     }
-    Ok(Ok(Prompts::One(Some(to_raw_value(&prompt)?))))
+    Ok(Prompts::One(Some(to_raw_value(&prompt)?)))
 }
 
 /// Reads standard input if it is not a terminal.

@@ -24,7 +24,7 @@ use threadline_permission::PermissionMode;
 use self::connection::{Connection, ErrorCode, RpcError};
 use self::session::{OpenedSession, SessionHandle, SessionOpening};
 use super::config::ChatSetup;
-use super::{ChatArgs, ChatFailure};
+use super::{ChatArgs, ChatError};
 use crate::context::Context;
 use crate::error::CommandError;
 
@@ -136,12 +136,12 @@ impl AcpServer<'_> {
         {
             open.close();
         }
-        let setup = ChatSetup::new_in(self.cx, &args, &cwd)
-            .map_err(|error| RpcError::internal(&error.to_string()))?;
-        let mut setup = setup.map_err(|ChatFailure(message)| {
-            let code =
-                if message.contains("API key") { ErrorCode::AuthRequired } else { ErrorCode::InvalidParams };
-            RpcError::new(code, message)
+        let mut setup = ChatSetup::new_in(self.cx, &args, &cwd).map_err(|error| match error {
+            ChatError::Refused(message) if message.contains("API key") => {
+                RpcError::new(ErrorCode::AuthRequired, message)
+            }
+            ChatError::Refused(message) => RpcError::new(ErrorCode::InvalidParams, message),
+            ChatError::Command(error) => RpcError::internal(&error.to_string()),
         })?;
         setup.mcp.add(servers(params)?);
         let prices = self.cx.app.prices().map_err(|error| RpcError::internal(&error.to_string()))?;

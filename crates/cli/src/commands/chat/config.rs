@@ -20,7 +20,7 @@ use threadline_tools::{Limits, Profile};
 use super::control::SessionFacts;
 use super::key_helper::{self, KeyHelper};
 use super::mcp::McpSetup;
-use super::{ChatArgs, ChatFailure};
+use super::{ChatArgs, ChatError};
 use crate::context::Context;
 use crate::env;
 use crate::error::CommandError;
@@ -49,45 +49,29 @@ pub(super) const CREDENTIALS: &[&str] =
     &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"];
 
 impl ChatSetup {
-    pub(super) fn new(cx: &Context, args: &ChatArgs) -> Result<Result<Self, ChatFailure>, CommandError> {
+    pub(super) fn new(cx: &Context, args: &ChatArgs) -> Result<Self, ChatError> {
         Self::new_in(cx, args, &current_dir()?)
     }
 
     /// Reads the settings of a chat in a folder.
-    pub(super) fn new_in(
-        cx: &Context,
-        args: &ChatArgs,
-        cwd: &Path,
-    ) -> Result<Result<Self, ChatFailure>, CommandError> {
+    pub(super) fn new_in(cx: &Context, args: &ChatArgs, cwd: &Path) -> Result<Self, ChatError> {
         let profile = profile(&args.session_format)?;
         let mut paths = paths(cx, &args.add_dir, cwd)?;
         let input = SettingsInput { settings: args.settings.clone(), sources: args.setting_sources.clone() };
-        let settings = match super::settings::load(cx, &input, &paths.claude_home, &paths.cwd) {
-            Ok(settings) => settings,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        let settings = super::settings::load(cx, &input, &paths.claude_home, &paths.cwd)?;
         let home = paths.user_home.clone();
         let further = super::permissions::additional_directories(&settings, &paths.cwd, home.as_deref());
         paths.additional_dirs.extend(further);
         let permissions =
             super::permissions::permissions(args, &settings, &paths, cx.is_demo && !args.is_interactive())?;
-        let (client, api_key_source) = match client(cx, args.is_interactive(), &settings)? {
-            Ok(client) => client,
-            Err(failure) => return Ok(Err(failure)),
-        };
-        let start = match session_start(cx, args, &paths)? {
-            Ok(start) => start,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        let (client, api_key_source) = client(cx, args.is_interactive(), &settings)?;
+        let start = session_start(cx, args, &paths)?;
         let default_name = default_model(&settings);
         let default_model = with_suffix(&default_name);
         let chosen = args.model.as_ref().unwrap_or(&default_name);
         let (model, plan_model) = (with_suffix(chosen), plan_model(chosen));
         let environment = child_environment(&settings);
-        let mcp = match McpSetup::read(cx, args, &settings, &paths)? {
-            Ok(mcp) => mcp,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        let mcp = McpSetup::read(cx, args, &settings, &paths)?;
         let agent = AgentConfig {
             profile,
             start,
@@ -129,7 +113,7 @@ impl ChatSetup {
             paths,
         };
         let status_line = settings.status_line().and_then(status_line_command);
-        Ok(Ok(Self { agent, client, mcp, default_model, api_key_source, status_line }))
+        Ok(Self { agent, client, mcp, default_model, api_key_source, status_line })
     }
 
     /// Returns the settings of a chat at a screen, which continues the session in `resumed` if one is given.
@@ -137,18 +121,15 @@ impl ChatSetup {
         cx: &Context,
         args: &ChatArgs,
         resumed: Option<&Path>,
-    ) -> Result<Result<Self, ChatFailure>, CommandError> {
-        let mut setup = match Self::new(cx, args)? {
-            Ok(setup) => setup,
-            Err(failure) => return Ok(Err(failure)),
-        };
+    ) -> Result<Self, ChatError> {
+        let mut setup = Self::new(cx, args)?;
         if let Some(log) = resumed {
             setup.agent.start = SessionStart::Resume { log: log.to_owned() };
         }
         setup.agent.is_interactive = true;
         setup.agent.has_file_history = true;
         setup.agent.prompt_source = Some("typed".to_owned());
-        Ok(Ok(setup))
+        Ok(setup)
     }
 
     /// Returns the facts that programs ask for.
@@ -181,11 +162,10 @@ pub(in crate::commands) fn client_and_model(
     cx: &Context,
     model: Option<&str>,
 ) -> Result<(Client, String), CommandError> {
-    let failed = |ChatFailure(message): ChatFailure| CommandError::new(message);
     let paths = paths(cx, &[], &current_dir()?)?;
     let settings = super::settings::load(cx, &SettingsInput::default(), &paths.claude_home, &paths.cwd);
-    let settings = settings.map_err(failed)?;
-    let (client, _) = client(cx, false, &settings)?.map_err(failed)?;
+    let settings = settings.map_err(ChatError::into_command_error)?;
+    let (client, _) = client(cx, false, &settings).map_err(ChatError::into_command_error)?;
     let model = model.map_or_else(|| with_suffix(&default_model(&settings)), with_suffix);
     let model = model.strip_suffix("[1m]").map_or_else(|| model.clone(), str::to_owned);
     Ok((client, model))
@@ -268,28 +248,24 @@ fn client(
     cx: &Context,
     is_interactive: bool,
     settings: &SettingsStack,
-) -> Result<Result<(Client, &'static str), ChatFailure>, CommandError> {
+) -> Result<(Client, &'static str), ChatError> {
     if cx.is_demo {
-        return Ok(Ok((super::demo::client(is_interactive), "none")));
+        return Ok((super::demo::client(is_interactive), "none"));
     }
-    let (api, source) = match api_config(settings)? {
-        Ok(api) => api,
-        Err(failure) => return Ok(Err(failure)),
-    };
+    let (api, source) = api_config(settings)?;
     let client = Client::new(api).map_err(|error| CommandError::new(error.to_string()))?;
-    Ok(Ok((client, source)))
+    Ok((client, source))
 }
 
 /// Reads the address and the key of the API from the environment.
-fn api_config(
-    settings: &SettingsStack,
-) -> Result<Result<(ApiConfig, &'static str), ChatFailure>, CommandError> {
+fn api_config(settings: &SettingsStack) -> Result<(ApiConfig, &'static str), ChatError> {
     for (variable, service) in
         [(env::CLAUDE_CODE_USE_BEDROCK, "Bedrock"), (env::CLAUDE_CODE_USE_VERTEX, "Vertex AI")]
     {
         if env::get(variable).is_some() {
             return Err(CommandError::new(format!("{service} is not supported directly"))
-                .hint("put a gateway in front of it and name that with ANTHROPIC_BASE_URL"));
+                .hint("put a gateway in front of it and name that with ANTHROPIC_BASE_URL")
+                .into());
         }
     }
     let (auth, source) = if let Some(token) = env::get(env::ANTHROPIC_AUTH_TOKEN) {
@@ -301,12 +277,12 @@ fn api_config(
         let helper = KeyHelper::new(command.to_owned(), lifetime.unwrap_or(key_helper::DEFAULT_LIFETIME));
         (Auth::Source(Arc::new(helper)), "apiKeyHelper")
     } else {
-        return Ok(Err(ChatFailure::new(
+        return Err(ChatError::refused(
             "Error: no API key. Set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or an apiKeyHelper in settings.json.\n\
              A Claude subscription cannot be used here, and stored credentials of Claude Code are never read; \
              `threadline resume --with claude` continues a session with Claude Code itself.\n\
              To try it without a key: threadline --demo chat",
-        )));
+        ));
     };
     let mut api = ApiConfig::new(auth);
     if let Some(url) = env::get(env::ANTHROPIC_BASE_URL) {
@@ -323,7 +299,7 @@ fn api_config(
     }
     api.proxy = proxy(&api.base_url);
     api.ca_certificates = ca_certificates()?;
-    Ok(Ok((api, source)))
+    Ok((api, source))
 }
 
 /// Reads the certificates that are trusted besides the usual ones.
@@ -497,37 +473,30 @@ fn temp_name() -> String {
     return "claude".to_owned();
 }
 
-fn session_start(
-    cx: &Context,
-    args: &ChatArgs,
-    paths: &AgentPaths,
-) -> Result<Result<SessionStart, ChatFailure>, CommandError> {
+fn session_start(cx: &Context, args: &ChatArgs, paths: &AgentPaths) -> Result<SessionStart, ChatError> {
     let new_id = match &args.session_id {
         Some(id) => match uuid::Uuid::try_parse(id) {
             Ok(_) => id.to_lowercase(),
-            Err(_) => return Ok(Err(ChatFailure::new("Error: Invalid session ID. Must be a valid UUID."))),
+            Err(_) => return Err(ChatError::refused("Error: Invalid session ID. Must be a valid UUID.")),
         },
         None => uuid::Uuid::new_v4().to_string(),
     };
     let log = match (&args.resume, args.continue_last) {
-        (Some(reference), _) => match resumed_log(cx, reference, paths)? {
-            Ok(log) => Some(log),
-            Err(failure) => return Ok(Err(failure)),
-        },
+        (Some(reference), _) => Some(resumed_log(cx, reference, paths)?),
         (None, true) => newest_log(&project_dir(paths)),
         (None, false) => None,
     };
-    Ok(Ok(match log {
+    Ok(match log {
         Some(log) if args.fork_session => SessionStart::Fork { log, session_id: new_id },
         Some(log) => SessionStart::Resume { log },
         None => {
             if project_dir(paths).join(format!("{new_id}.jsonl")).exists() {
                 let message = format!("Error: Session ID {new_id} is already in use.");
-                return Ok(Err(ChatFailure::new(message)));
+                return Err(ChatError::refused(message));
             }
             SessionStart::New { session_id: new_id, title: args.name.clone() }
         }
-    }))
+    })
 }
 
 fn project_dir(paths: &AgentPaths) -> PathBuf {
@@ -535,32 +504,26 @@ fn project_dir(paths: &AgentPaths) -> PathBuf {
 }
 
 /// Finds the log of a session by its id, title or path.
-fn resumed_log(
-    cx: &Context,
-    reference: &str,
-    paths: &AgentPaths,
-) -> Result<Result<PathBuf, ChatFailure>, CommandError> {
+fn resumed_log(cx: &Context, reference: &str, paths: &AgentPaths) -> Result<PathBuf, ChatError> {
     let path = Path::new(reference);
     if reference.ends_with(".jsonl") && path.is_file() {
-        return Ok(Ok(path.canonicalize()?));
+        return Ok(path.canonicalize()?);
     }
     if uuid::Uuid::try_parse(reference).is_ok() {
         let log = project_dir(paths).join(format!("{reference}.jsonl"));
         if log.is_file() {
-            return Ok(Ok(log));
+            return Ok(log);
         }
-        return Ok(match cx.store().session(reference) {
-            Some(file) => Ok(file.path),
-            None => Err(ChatFailure::new(format!("No conversation found with session ID: {reference}"))),
-        });
+        let file = cx.store().session(reference);
+        let missing = || ChatError::refused(format!("No conversation found with session ID: {reference}"));
+        return file.map(|file| file.path).ok_or_else(missing);
     }
-    Ok(match cx.app.find(reference) {
-        Ok(file) => Ok(file.path),
-        Err(_) => Err(ChatFailure::new(format!(
+    cx.app.find(reference).map(|file| file.path).map_err(|_| {
+        ChatError::refused(format!(
             "Error: --resume requires a valid session ID or session title when used with --print. Usage: \
              threadline chat -p --resume <session-id|title>. Provided value \"{reference}\" is not a UUID and does \
              not match any session title."
-        ))),
+        ))
     })
 }
 

@@ -12,7 +12,7 @@ use threadline_settings::{SettingsStack, config_file};
 use threadline_term::text;
 
 use super::config::{CREDENTIALS, ca_certificates, number, proxy};
-use super::{ChatArgs, ChatFailure};
+use super::{ChatArgs, ChatError};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::{env, ui};
@@ -48,7 +48,7 @@ impl McpSetup {
         args: &ChatArgs,
         settings: &SettingsStack,
         paths: &AgentPaths,
-    ) -> Result<Result<Self, ChatFailure>, CommandError> {
+    ) -> Result<Self, ChatError> {
         let timeout = |variable, default| {
             Ok::<_, CommandError>(number(variable)?.map_or(default, Duration::from_millis))
         };
@@ -59,7 +59,7 @@ impl McpSetup {
             ca_certificates: ca_certificates()?,
         };
         if cx.is_demo {
-            return Ok(Ok(setup));
+            return Ok(setup);
         }
         if !args.strict_mcp_config {
             setup.add_files(settings, paths);
@@ -68,11 +68,11 @@ impl McpSetup {
             match flag_servers(value) {
                 Ok(servers) => setup.add(servers),
                 Err(reason) => {
-                    return Ok(Err(ChatFailure::new(format!("Error: Invalid MCP configuration:\n{reason}"))));
+                    return Err(ChatError::refused(format!("Error: Invalid MCP configuration:\n{reason}")));
                 }
             }
         }
-        Ok(Ok(setup))
+        Ok(setup)
     }
 
     /// Adds the servers of the user's state file and of `.mcp.json`. A file that is not valid is reported.

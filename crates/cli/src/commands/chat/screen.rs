@@ -26,7 +26,7 @@ use super::files::{create_file, resolve_inside, update_text};
 use super::limited_process::output_of;
 use super::mcp::McpSetup;
 use super::rule_files::RuleFiles;
-use super::{ChatArgs, ChatFailure, clipboard, trust};
+use super::{ChatArgs, ChatError, clipboard, trust};
 use crate::commands::search;
 use crate::context::Context;
 use crate::env;
@@ -39,24 +39,22 @@ const STATUS_LINE_BYTES: u64 = 4096;
 
 /// Runs the screen until the person leaves.
 /// Returns whether the session failed.
-pub(super) fn run(cx: &mut Context, args: &ChatArgs) -> Result<Result<bool, ChatFailure>, CommandError> {
+pub(super) fn run(cx: &mut Context, args: &ChatArgs) -> Result<bool, ChatError> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(CommandError::new("the interactive screen needs a terminal")
-            .hint("use -p to print the answer: threadline chat -p \"…\""));
+            .hint("use -p to print the answer: threadline chat -p \"…\"")
+            .into());
     }
     if !cx.is_demo {
         trust::ask(cx, args.setting_sources.as_deref())?;
     }
     let mut resumed = None;
     loop {
-        let setup = match ChatSetup::new_interactive(cx, args, resumed.as_deref())? {
-            Ok(setup) => setup,
-            Err(failure) => return Ok(Err(failure)),
-        };
+        let setup = ChatSetup::new_interactive(cx, args, resumed.as_deref())?;
         let is_first = resumed.is_none();
         match run_screen(screen_config(cx, args, setup, is_first)?)? {
-            ScreenEnd::Left => return Ok(Ok(false)),
-            ScreenEnd::Failed => return Ok(Ok(true)),
+            ScreenEnd::Left => return Ok(false),
+            ScreenEnd::Failed => return Ok(true),
             ScreenEnd::Resume(log) => resumed = Some(log),
         }
     }

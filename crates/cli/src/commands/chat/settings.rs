@@ -5,7 +5,7 @@ use std::path::Path;
 use threadline_settings::{SettingsInput, SettingsPaths, SettingsStack, config_file};
 use threadline_term::text;
 
-use super::ChatFailure;
+use super::ChatError;
 use crate::context::Context;
 use crate::{env, ui};
 
@@ -15,7 +15,7 @@ pub(super) fn load(
     input: &SettingsInput,
     claude_home: &Path,
     cwd: &Path,
-) -> Result<SettingsStack, ChatFailure> {
+) -> Result<SettingsStack, ChatError> {
     if cx.is_demo {
         return Ok(SettingsStack::default());
     }
@@ -25,7 +25,7 @@ pub(super) fn load(
         project: cwd.to_owned(),
         managed: SettingsPaths::managed_dir(),
     };
-    let stack = SettingsStack::load(&paths, input).map_err(|error| ChatFailure::new(error.to_string()))?;
+    let stack = SettingsStack::load(&paths, input).map_err(|error| ChatError::refused(error.to_string()))?;
     report_ignored(&stack, &paths);
     let variables = stack.env();
     env::set_variables(
