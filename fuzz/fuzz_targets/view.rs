@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadline_entry::{LineReader, OutlineReader, parse_line};
+use threadline_entry::{LineReader, parse_line};
 use threadline_fuzz::log;
 use threadline_session::{Session, SessionFamily};
 use threadline_term::{TermPage, TranscriptStyle, render_outline, render_transcript};
@@ -12,17 +12,16 @@ use threadline_view::{
 };
 use unicode_width::UnicodeWidthStr;
 
-/// Checks that a scan of outlines counts as the session does, for a log of plain lines.
+/// Checks that a scan of sketches counts as the session does, for a log of plain lines.
 fn check_counts(bytes: &[u8]) {
     let mut scan = LogCountScan::default();
-    let mut outlines = OutlineReader::default();
     let mut lines = LineReader::new(bytes);
     let mut is_plain = true;
     while let Some(block) = lines.next_block().expect("reading from memory") {
         for line in block.lines() {
             parse_line(&line, |_, findings| is_plain &= findings.is_empty());
         }
-        outlines.read_block(&block, |line, outline| scan.line(line, outline));
+        block.sketches().for_each(|(line, sketch)| scan.line(&line, sketch.as_ref()));
     }
     if let Some(counts) = scan.finish().filter(|_| is_plain) {
         assert_eq!(counts, LogCounts::of(Session::from_bytes(bytes)));

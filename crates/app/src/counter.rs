@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::tz::TimeZone;
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
-use threadline_entry::{Entry, Finding, LineBlock, LineOutline, LogLine, SkippedLine, abridge, parse_line};
+use threadline_entry::{Entry, Finding, LineBlock, LineSketch, LogLine, SkippedLine, abridge, parse_line};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
@@ -349,7 +349,7 @@ pub(crate) fn read_figures(
     on_block: impl FnMut(&LineBlock<'_>),
 ) -> io::Result<LogFigures> {
     let mut scan = std::mem::take(&mut scanner.counts);
-    let each = |line: &LogLine<'_>, outline: Option<&LineOutline<'_>>| scan.line(line, outline);
+    let each = |line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>| scan.line(line, sketch);
     let (scanned, left_out) = scanner.scan_lines(log, wants, on_block, each)?;
     let counts = scan.finish();
     scanner.counts = scan;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
-use threadline_entry::{LineBlock, LineOutline, LineReader, LogLine, Millis, OutlineReader, SkippedLine};
+use threadline_entry::{LineBlock, LineReader, LineSketch, LogLine, Millis, SkippedLine};
 use threadline_store::{Listing, LogFile, PreviewReader, SessionFile, logs_below, open_regular};
 use threadline_usage::{
     CallLedger, LogSource, ModelCall, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan,
@@ -175,7 +175,6 @@ pub(crate) struct LogScanner {
     reader: LogReader,
     /// The scan of turns and errors, between two logs.
     pub(crate) counts: LogCountScan,
-    outlines: OutlineReader,
     pub(crate) previews: PreviewReader,
 }
 
@@ -215,21 +214,20 @@ impl LogScanner {
         self.reader.scan(log, wants, UsageScan::block)
     }
 
-    /// Does the same, and passes every block to `on_block` and every line with its outline to `each`.
+    /// Does the same, and passes every block to `on_block` and every line with its sketch to `each`.
     pub(crate) fn scan_lines(
         &mut self,
         log: &LogFile,
         wants: ScanOptions,
         mut on_block: impl FnMut(&LineBlock<'_>),
-        mut each: impl FnMut(&LogLine<'_>, Option<&LineOutline<'_>>),
+        mut each: impl FnMut(&LogLine<'_>, Option<&LineSketch<'_>>),
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
-        let Self { reader, outlines, .. } = self;
-        reader.scan(log, wants, |scan, block| {
+        self.reader.scan(log, wants, |scan, block| {
             on_block(block);
-            outlines.read_block(block, |line, outline| {
-                scan.line(line, outline);
-                each(line, outline);
-            });
+            for (line, sketch) in block.sketches() {
+                scan.line(&line, sketch.as_ref());
+                each(&line, sketch.as_ref());
+            }
         })
     }
 

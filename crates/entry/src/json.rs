@@ -13,7 +13,7 @@ use fearless_simd::{Level, SimdBase, SimdMask, dispatch, u8x16};
 use memchr::{memchr, memchr2};
 
 use self::masks::BackslashFinder;
-pub(crate) use self::masks::{QuoteScanner, ValueSkipper, count_escaped_breaks, skipper_level};
+pub(crate) use self::masks::{QuoteScanner, count_escaped_breaks};
 pub use self::validator::check;
 pub(crate) use self::validator::{JsonSyntaxError, JsonValidator};
 

@@ -88,8 +88,8 @@ pub mod lens;
 mod limits;
 mod lines;
 mod metadata;
-mod outline;
 mod project;
+mod sketch;
 mod text;
 mod timestamp;
 mod title;
@@ -112,10 +112,8 @@ pub use json::{
 pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine, log_lines};
 pub use metadata::metadata_line;
-pub use outline::{
-    BlockForm, BlockKind, BlockOutline, LineOutline, NestedOutline, OutlineReader, ValuePlace,
-};
 pub use project::{is_absolute_path, project_directory, worktree_of};
+pub use sketch::{BlockKind, BlockSketch, LineSketch, NestedSketch};
 pub use text::{LineString, StringRole, visit_strings};
 pub use timestamp::{Millis, SessionStartSearch, parse_timestamp, parse_timestamp_bytes};
 pub use title::{FirstPromptSearch, TitleSources};

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use memchr::{memchr, memmem, memrchr};
 
 use crate::entry::{Ending, Position};
+use crate::sketch::LineSketch;
 
 /// The number of bytes to read at a time.
 const CHUNK_SIZE: usize = 1 << 18;
@@ -269,15 +270,15 @@ impl<'b> LineBlock<'b> {
         })
     }
 
-    /// Returns the line that begins at an offset in the block, with the line number of the block's first line.
-    pub(crate) fn line_at(&self, start: usize) -> LogLine<'b> {
-        let rest = &self.bytes[start..];
-        self.line_of_length(start, memchr(b'\n', rest).unwrap_or(rest.len()))
+    /// Returns all lines with their sketches, as [`LineBlock::lines`] does.
+    pub fn sketches(self) -> impl Iterator<Item = (LogLine<'b>, Option<LineSketch<'b>>)> {
+        self.lines().map(|line| (line, LineSketch::read(line.bytes)))
     }
 
-    /// Does the same for a line whose length is known.
-    pub(crate) fn line_of_length(&self, start: usize, length: usize) -> LogLine<'b> {
-        let end = start + length;
+    /// Returns the line that begins at an offset in the block, with the line number of the block's first line.
+    fn line_at(&self, start: usize) -> LogLine<'b> {
+        let rest = &self.bytes[start..];
+        let end = start + memchr(b'\n', rest).unwrap_or(rest.len());
         LogLine {
             bytes: &self.bytes[start..end],
             ending: if end < self.bytes.len() { Ending::Newline } else { Ending::None },

@@ -2,7 +2,7 @@
 //! and the time that the model worked or a person was waited for.
 //!
 //! An overview needs these of every log of a home, and building each [`Session`](crate::Session) would take
-//! far longer than reading the logs. [`ActivityScan`] takes the calls and times of a line from its outline,
+//! far longer than reading the logs. [`ActivityScan`] takes the calls and times of a line from its sketch,
 //! and parses only prompts, failed results, compactions and lines with unusual syntax.
 
 use std::borrow::Cow;
@@ -11,8 +11,8 @@ use foldhash::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 use threadline_entry::lens::{Block, FromJson, Lens, Progress};
 use threadline_entry::{
-    BlockForm, BlockKind, BlockOutline, Entry, Json, Kind, LineOutline, LogLine, Millis, decode, key,
-    parse_line, parse_timestamp, value, walk,
+    BlockKind, BlockSketch, Entry, Json, Kind, LineSketch, LogLine, Millis, decode, key, parse_line,
+    parse_timestamp, value, walk,
 };
 
 use crate::command_group::command_group;
@@ -149,53 +149,17 @@ pub struct ActivityScan {
     next_offset: u64,
 }
 
-/// The members of a line that say when it was written and to which message its blocks belong.
-#[derive(Clone, Copy)]
-struct LineFacts<'a> {
-    kind: Option<Kind>,
-    uuid: Option<&'a [u8]>,
-    timestamp: Option<&'a [u8]>,
-    is_sidechain: bool,
-    message_id: Option<&'a [u8]>,
-    request_id: Option<&'a [u8]>,
-    subtype: Option<&'a [u8]>,
-    body_type: Option<&'a [u8]>,
-}
-
-impl<'a> LineFacts<'a> {
-    fn of(outline: &LineOutline<'a>) -> Self {
-        Self {
-            kind: outline.kind(),
-            uuid: outline.uuid(),
-            timestamp: outline.timestamp(),
-            is_sidechain: outline.is_sidechain(),
-            message_id: outline.message_id(),
-            request_id: outline.request_id(),
-            subtype: outline.subtype(),
-            body_type: outline.body_type(),
-        }
-    }
-}
-
-/// Called for each block of a line.
-type BlockVisitor<'v> = dyn FnMut(&BlockOutline<'_>) + 'v;
-
 impl ActivityScan {
-    /// Scans the next line. `outline` is `None` if it has none.
-    pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
+    /// Scans the next line. `sketch` is `None` if it has none.
+    pub fn line(&mut self, line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>) {
         if line.at.byte_offset > self.next_offset {
             // The reader skipped a line that is too long.
             self.n_lines = self.n_lines.saturating_add(1);
         }
         self.next_offset = line.at.byte_offset + line.bytes.len() as u64 + 1;
         self.n_lines = self.n_lines.saturating_add(1);
-        match outline {
-            Some(outline) => {
-                self.add(line, LineFacts::of(outline), &|visit| {
-                    let blocks = outline.blocks().filter(|block| is_call_or_result(block.form.kind));
-                    blocks.for_each(|block| visit(&block));
-                });
-            }
+        match sketch {
+            Some(sketch) => self.add(line, sketch),
             // Each object of a line is read on its own.
             None => parse_line(line, |entry, _| {
                 self.add_entry(&LogLine { bytes: entry.as_bytes(), ..*line }, &entry);
@@ -228,7 +192,21 @@ impl ActivityScan {
         let texts = texts.map(|json| json.and_then(Json::as_str));
         let [uuid, timestamp, message_id, request_id, subtype] = texts.each_ref().map(as_bytes);
         let queued = InputKind::of_attachment(entry).map(|_| value::QUEUED_COMMAND.as_bytes());
-        let read = LineFacts {
+        let content = in_message(key::CONTENT).into_iter().flat_map(Json::items);
+        let content: Vec<Block<'_>> = content.filter_map(Block::from_json).collect();
+        let names = content.iter().map(|block| [block.id().or_else(|| block.tool_use_id()), block.name()]);
+        let names: Vec<_> = names.collect();
+        let blocks = content.iter().zip(&names).map(|(block, names)| {
+            let [id, name] = names.each_ref().map(as_bytes);
+            BlockSketch {
+                kind: block.kind().map(|kind| BlockKind::named(kind.as_bytes())).unwrap_or_default(),
+                is_error: block.is_error().unwrap_or(false),
+                id,
+                name,
+                input: block.input().map(|input| input.raw().as_bytes()),
+            }
+        });
+        let sketch = LineSketch {
             kind: Some(entry.kind()),
             uuid,
             timestamp,
@@ -237,32 +215,20 @@ impl ActivityScan {
             request_id,
             subtype,
             body_type: queued,
+            blocks: blocks.collect(),
+            ..LineSketch::default()
         };
-        self.add(line, read, &|visit| {
-            let blocks = in_message(key::CONTENT).into_iter().flat_map(Json::items);
-            for block in blocks.filter_map(Block::from_json) {
-                let kind = block.kind().map(|kind| BlockKind::named(kind.as_bytes())).unwrap_or_default();
-                if is_call_or_result(kind) {
-                    let form = BlockForm { kind, is_error: block.is_error().unwrap_or(false) };
-                    let texts = [block.id().or_else(|| block.tool_use_id()), block.name()];
-                    let [id, name] = texts.each_ref().map(as_bytes);
-                    let input = block.input().map(|input| input.raw().as_bytes());
-                    visit(&BlockOutline { form, id, name, input });
-                }
-            }
-        });
+        self.add(line, &sketch);
     }
 
-    /// Adds a line. `each_block` visits its calls and results, of which there may be very many.
-    fn add(&mut self, line: &LogLine<'_>, read: LineFacts<'_>, each_block: &dyn Fn(&mut BlockVisitor<'_>)) {
-        let (mut n_blocks, mut has_results) = (0, false);
-        each_block(&mut |block| {
-            n_blocks += 1;
-            has_results |= block.form.kind.is_result();
-        });
+    /// Adds a line.
+    fn add(&mut self, line: &LogLine<'_>, read: &LineSketch<'_>) {
+        let calls = || read.blocks.iter().filter(|block| block.kind.is_call());
+        let results = || read.blocks.iter().filter(|block| block.kind.is_result());
+        let has_results = results().next().is_some();
         let matters = match read.kind {
             Some(Kind::User | Kind::Assistant) => true,
-            Some(Kind::Progress) => n_blocks > 0,
+            Some(Kind::Progress) => has_results || calls().next().is_some(),
             Some(Kind::Attachment) => read.body_type == Some(value::QUEUED_COMMAND.as_bytes()),
             Some(Kind::System) => read.subtype == Some(value::COMPACT_BOUNDARY.as_bytes()),
             _ => false,
@@ -272,21 +238,17 @@ impl ActivityScan {
         }
         let at = read.timestamp.and_then(|text| parse_timestamp(std::str::from_utf8(text).ok()?));
         self.out.last_at = self.out.last_at.max(at);
-        let mark = LineMark { key: line_key(&read, line), at, line: self.n_lines };
+        let mark = LineMark { key: line_key(read, line), at, line: self.n_lines };
         let mut failures = FailureOutcomes::of(line);
         match read.kind {
             Some(Kind::Assistant | Kind::Progress) => {
                 let mut call = None;
-                each_block(&mut |block| {
-                    if block.form.kind.is_call() {
-                        call = self.add_call(&read, block, at).or(call);
-                    }
-                });
-                each_block(&mut |block| {
-                    if block.form.kind.is_result() {
-                        self.add_result(&mut failures, block, at);
-                    }
-                });
+                for block in calls() {
+                    call = self.add_call(read, block, at).or(call);
+                }
+                for block in results() {
+                    self.add_result(&mut failures, block, at);
+                }
                 if read.kind == Some(Kind::Assistant) && !read.is_sidechain {
                     self.pass(&mark, ActivityState::Active);
                     self.out.ending = match call {
@@ -298,11 +260,11 @@ impl ActivityScan {
             }
             Some(Kind::User) if has_results => {
                 let mut state = ActivityState::Active;
-                each_block(&mut |block| {
-                    if block.form.kind.is_result() && self.add_result(&mut failures, block, at) {
+                for block in results() {
+                    if self.add_result(&mut failures, block, at) {
                         state = ActivityState::Waiting;
                     }
-                });
+                }
                 if !read.is_sidechain {
                     self.pass(&mark, state);
                     self.out.ending = LogEnding::Working;
@@ -339,8 +301,8 @@ impl ActivityScan {
     /// Adds a call. Returns its tool.
     fn add_call(
         &mut self,
-        read: &LineFacts<'_>,
-        block: &BlockOutline<'_>,
+        read: &LineSketch<'_>,
+        block: &BlockSketch<'_>,
         at: Option<Millis>,
     ) -> Option<u32> {
         let id = block.id.unwrap_or_default();
@@ -370,13 +332,13 @@ impl ActivityScan {
     fn add_result(
         &mut self,
         failures: &mut FailureOutcomes<'_>,
-        block: &BlockOutline<'_>,
+        block: &BlockSketch<'_>,
         at: Option<Millis>,
     ) -> bool {
         let id = block.id.unwrap_or_default();
         let Some(place) = self.open_calls.remove(&hash(&[id])) else { return false };
         // Results of successful calls need not be parsed.
-        let outcome = if block.form.is_error { failures.get(id) } else { ToolOutcome::Ok };
+        let outcome = if block.is_error { failures.get(id) } else { ToolOutcome::Ok };
         let Some(call) = self.out.calls.get_mut(place as usize) else { return false };
         call.outcome = outcome;
         call.duration = at.zip(call.at).map(|(end, start)| (end - start).clamp(0, u32::MAX.into()) as u32);
@@ -426,10 +388,6 @@ impl ActivityScan {
         self.name_ids.insert(name.to_owned(), id);
         id
     }
-}
-
-fn is_call_or_result(kind: BlockKind) -> bool {
-    kind.is_call() || kind.is_result()
 }
 
 fn as_bytes<'t>(text: &'t Option<Cow<'_, str>>) -> Option<&'t [u8]> {
@@ -489,7 +447,7 @@ fn input_text<'i>(input: &'i [u8], key: &str) -> Option<Cow<'i, str>> {
 }
 
 /// Returns the hash that identifies a call. Only ids of the API are unique.
-fn call_key(read: &LineFacts<'_>, id: &[u8]) -> u64 {
+fn call_key(read: &LineSketch<'_>, id: &[u8]) -> u64 {
     match (read.message_id, read.request_id) {
         (Some(message), _) if message.starts_with(b"msg_") => hash(&[b"call", message, id]),
         (Some(message), Some(request)) => hash(&[b"request", message, request, id]),
@@ -498,7 +456,7 @@ fn call_key(read: &LineFacts<'_>, id: &[u8]) -> u64 {
 }
 
 /// Returns the hash that identifies a line.
-fn line_key(read: &LineFacts<'_>, line: &LogLine<'_>) -> u64 {
+fn line_key(read: &LineSketch<'_>, line: &LogLine<'_>) -> u64 {
     match (read.uuid, read.timestamp) {
         (Some(uuid), _) => hash(&[b"uuid", uuid]),
         (None, Some(time)) => hash(&[b"line", time]),

@@ -14,7 +14,7 @@ use foldhash::{HashMap, HashSet};
 use memchr::memmem::Finder;
 use threadline_entry::lens::CompactBoundary;
 use threadline_entry::{
-    BlockKind, Entry, Kind, LineOutline, LogLine, Millis, hash_of, key, parse_line, value,
+    BlockKind, Entry, Kind, LineSketch, LogLine, Millis, hash_of, key, parse_line, value,
 };
 
 use crate::index::{EntryIndex, IndexVec};
@@ -138,9 +138,9 @@ struct BlockSummary {
 }
 
 impl BlockSummary {
-    fn of(outline: &LineOutline<'_>) -> Self {
+    fn of(sketch: &LineSketch<'_>) -> Self {
         let mut summary = Self::default();
-        for block in outline.block_forms() {
+        for block in &sketch.blocks {
             match block.kind {
                 BlockKind::ToolResult => {
                     summary.n_results += 1;
@@ -176,31 +176,31 @@ impl LogScan {
         }
     }
 
-    /// Scans the next line. `outline` is `None` if it has none.
-    pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
-        match outline {
+    /// Scans the next line. `sketch` is `None` if it has none.
+    pub fn line(&mut self, line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>) {
+        match sketch {
             _ if self.is_unusual => {}
-            Some(outline) => self.outlined_line(line, outline),
+            Some(sketch) => self.sketched_line(line, sketch),
             None => self.parse(line),
         }
     }
 
-    fn outlined_line(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>) {
-        match outline.kind() {
-            Some(Kind::Assistant) => self.reply(line, outline),
+    fn sketched_line(&mut self, line: &LogLine<'_>, sketch: &LineSketch<'_>) {
+        match sketch.kind {
+            Some(Kind::Assistant) => self.reply(line, sketch),
             Some(Kind::User) => {
-                let blocks = BlockSummary::of(outline);
+                let blocks = BlockSummary::of(sketch);
                 if blocks.n_results > 0 {
-                    self.result(line, outline, &blocks);
-                } else if is_plain_prompt(outline) {
-                    self.add(LineLinks::of(outline), Kind::User, Some(InputKind::Prompt), 0);
+                    self.result(line, sketch, &blocks);
+                } else if is_plain_prompt(sketch) {
+                    self.add(LineLinks::of(sketch), Kind::User, Some(InputKind::Prompt), 0);
                 } else {
                     self.parse(line);
                 }
             }
-            Some(Kind::Progress) => self.progress(outline),
-            Some(Kind::Attachment) if !is_special_attachment(outline) => {
-                self.add(LineLinks::of(outline), Kind::Attachment, None, 0);
+            Some(Kind::Progress) => self.progress(sketch),
+            Some(Kind::Attachment) if !is_special_attachment(sketch) => {
+                self.add(LineLinks::of(sketch), Kind::Attachment, None, 0);
             }
             Some(Kind::FileHistorySnapshot | Kind::FileHistoryDelta | Kind::QueueOperation) => {}
             _ => self.parse(line),
@@ -208,35 +208,35 @@ impl LogScan {
     }
 
     /// Adds a line of a reply.
-    fn reply(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>) {
-        let blocks = BlockSummary::of(outline);
-        let content = outline.content();
+    fn reply(&mut self, line: &LogLine<'_>, sketch: &LineSketch<'_>) {
+        let blocks = BlockSummary::of(sketch);
+        let content = sketch.content;
         let mut errors = 0;
-        if outline.is_api_error() || outline.may_be_cut_off() || blocks.is_special || content.is_none() {
+        if sketch.is_api_error || sketch.may_be_cut_off() || blocks.is_special || content.is_none() {
             let (entry, _) = Entry::parse(line.bytes);
             // The calls of an error message are not shown.
-            self.is_unusual |= entry.kind() != Kind::Assistant || (outline.is_api_error() && blocks.has_call);
+            self.is_unusual |= entry.kind() != Kind::Assistant || (sketch.is_api_error && blocks.has_call);
             errors = (self.line_errors)(entry);
         }
-        let is_model = outline.model() != Some(value::SYNTHETIC_MODEL.as_bytes());
+        let is_model = sketch.model != Some(value::SYNTHETIC_MODEL.as_bytes());
         // Calls of other replies are not model calls, so that a scan of those does not find their tools.
-        self.is_unusual |= blocks.has_call && !(is_model && outline.has_figures());
-        let reply = self.add_message_id(outline.message_id(), is_model);
+        self.is_unusual |= blocks.has_call && !(is_model && sketch.has_figures);
+        let reply = self.add_message_id(sketch.message_id, is_model);
         let flags = if is_model { IS_MODEL_REPLY } else { 0 };
-        if let Some(idx) = self.add(LineLinks::of(outline), Kind::Assistant, None, flags) {
+        if let Some(idx) = self.add(LineLinks::of(sketch), Kind::Assistant, None, flags) {
             self.lines[idx].reply = reply;
             self.lines[idx].digest = content.map_or(0, content_digest);
             self.add_errors(idx, errors);
             if blocks.has_call || blocks.n_results > 0 {
-                self.add_call_ids(outline, idx);
+                self.add_call_ids(sketch, idx);
             }
         }
     }
 
     /// Adds the ids of the calls and results of a line.
-    fn add_call_ids(&mut self, outline: &LineOutline<'_>, idx: EntryIndex) {
-        for block in outline.blocks() {
-            match block.form.kind {
+    fn add_call_ids(&mut self, sketch: &LineSketch<'_>, idx: EntryIndex) {
+        for block in &sketch.blocks {
+            match block.kind {
                 BlockKind::ToolResult => self.results.extend(block.id, idx),
                 BlockKind::ToolUse => self.calls.extend(block.id, idx),
                 _ => {}
@@ -255,7 +255,7 @@ impl LogScan {
     }
 
     /// Adds the results of calls.
-    fn result(&mut self, line: &LogLine<'_>, outline: &LineOutline<'_>, blocks: &BlockSummary) {
+    fn result(&mut self, line: &LogLine<'_>, sketch: &LineSketch<'_>, blocks: &BlockSummary) {
         if blocks.has_failed {
             let (entry, _) = Entry::parse(line.bytes);
             self.is_unusual |= entry.kind() != Kind::User;
@@ -265,39 +265,39 @@ impl LogScan {
                 }
             }
         }
-        if let Some(idx) = self.add(LineLinks::of(outline), Kind::User, Some(InputKind::ToolResult), 0) {
-            self.add_call_ids(outline, idx);
+        if let Some(idx) = self.add(LineLinks::of(sketch), Kind::User, Some(InputKind::ToolResult), 0) {
+            self.add_call_ids(sketch, idx);
         }
     }
 
     /// Adds a progress report. The log is unusual if a sub-agent in it may have errors.
-    fn progress(&mut self, outline: &LineOutline<'_>) {
-        if let Some(nested) = outline.nested() {
-            let blocks = BlockSummary::of(outline);
+    fn progress(&mut self, sketch: &LineSketch<'_>) {
+        if let Some(nested) = sketch.nested {
+            let blocks = BlockSummary::of(sketch);
             let is_plain = match nested.kind {
                 Some(Kind::User) if blocks.n_results > 0 => !blocks.has_failed,
-                Some(Kind::User) => is_plain_text(outline.content().unwrap_or_default()),
+                Some(Kind::User) => is_plain_text(sketch.content.unwrap_or_default()),
                 Some(Kind::Assistant) => {
-                    !outline.may_be_cut_off()
+                    !sketch.may_be_cut_off()
                         && !nested.is_api_error
                         && !blocks.is_special
-                        && (!blocks.has_call || outline.has_figures())
+                        && (!blocks.has_call || sketch.has_figures)
                 }
                 _ => false,
             };
             self.is_unusual |= !is_plain;
-            let agent = outline
-                .agent_id()
-                .filter(|_| outline.body_type().is_some_and(|kind| kind == value::AGENT_PROGRESS.as_bytes()));
+            let agent = sketch
+                .agent_id
+                .filter(|_| sketch.body_type.is_some_and(|kind| kind == value::AGENT_PROGRESS.as_bytes()));
             if let Some(agent) = agent.filter(|id| *id != self.last_agent) {
                 self.last_agent.clear();
                 self.last_agent.extend(agent);
                 self.agents.insert(agent.into());
             }
         }
-        let is_start = outline.hook_event() == Some(b"SessionStart");
+        let is_start = sketch.hook_event == Some(b"SessionStart");
         let flags = if is_start { BELONGS_TO_NEXT_TURN } else { 0 };
-        self.add(LineLinks::of(outline), Kind::Progress, None, flags);
+        self.add(LineLinks::of(sketch), Kind::Progress, None, flags);
     }
 
     /// Scans a line that is rare, or whose text matters.
@@ -614,8 +614,8 @@ impl TurnLines for LogScan {
 }
 
 impl<'a> LineLinks<'a> {
-    fn of(outline: &LineOutline<'a>) -> Self {
-        Self { uuid: outline.uuid(), parent: outline.parent(), is_sidechain: outline.is_sidechain() }
+    fn of(sketch: &LineSketch<'a>) -> Self {
+        Self { uuid: sketch.uuid, parent: sketch.parent, is_sidechain: sketch.is_sidechain }
     }
 }
 
@@ -632,17 +632,17 @@ fn content_digest(content: &[u8]) -> u32 {
 }
 
 /// Returns whether a user line certainly is a prompt with nothing else on its line.
-fn is_plain_prompt(outline: &LineOutline<'_>) -> bool {
-    let content = outline.content().unwrap_or_default();
+fn is_plain_prompt(sketch: &LineSketch<'_>) -> bool {
+    let content = sketch.content.unwrap_or_default();
     let text = content.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));
-    !outline.has_other_keys() && text.is_some_and(InputKind::is_plain_text)
+    !sketch.has_other_keys && text.is_some_and(InputKind::is_plain_text)
 }
 
 /// Returns whether an attachment may be input or an error, or belong to the next turn.
-fn is_special_attachment(outline: &LineOutline<'_>) -> bool {
-    outline.hook_event().is_some()
-        || outline
-            .body_type()
+fn is_special_attachment(sketch: &LineSketch<'_>) -> bool {
+    sketch.hook_event.is_some()
+        || sketch
+            .body_type
             .is_none_or(|kind| kind == value::QUEUED_COMMAND.as_bytes() || kind.starts_with(b"hook_"))
 }
 

@@ -7,7 +7,7 @@ use memchr::{memchr, memchr_iter};
 use serde::{Deserialize, Serialize};
 use threadline_entry::lens::{CompactBoundary, FromJson, Moment};
 use threadline_entry::{
-    AgentKind, Ending, Entry, Json, Kind, LineBlock, LineOutline, LogLine, Millis, Position, key, parse_line,
+    AgentKind, Ending, Entry, Json, Kind, LineBlock, LineSketch, LogLine, Millis, Position, key, parse_line,
     value, walk,
 };
 
@@ -298,41 +298,33 @@ impl UsageScan {
         }
     }
 
-    /// Scans the next line, for callers that need the outlines of all lines. `outline` is `None` if it has
-    /// none; one reader must have read those of all lines. Returns the same calls as [`UsageScan::block`],
+    /// Scans the next line, for callers that need the sketches of all lines. `sketch` is `None` if it has
+    /// none. Returns the same calls as [`UsageScan::block`],
     /// but neither records nor lines.
-    pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
+    pub fn line(&mut self, line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>) {
         if !self.head.done {
             self.read_head(line.bytes);
         }
-        let nested = outline.and_then(|outline| outline.nested()?.kind);
-        let is_record = outline.is_none_or(|outline| match outline.kind() {
-            Some(Kind::System) => outline.subtype() == Some(value::COMPACT_BOUNDARY.as_bytes()),
+        let nested = sketch.and_then(|sketch| sketch.nested?.kind);
+        let is_record = sketch.is_none_or(|sketch| match sketch.kind {
+            Some(Kind::System) => sketch.subtype == Some(value::COMPACT_BOUNDARY.as_bytes()),
             kind => kind == Some(Kind::CostState),
         });
         if is_record {
             self.add_record(&Entry::parse(line.bytes).0, line);
         }
-        let is_reply = outline.is_none_or(|outline| match outline.kind() {
+        let is_reply = sketch.is_none_or(|sketch| match sketch.kind {
             Some(Kind::Progress) => nested == Some(Kind::Assistant),
             kind => kind == Some(Kind::Assistant),
         });
         if !is_reply {
             return;
         }
-        if let Some(outline) = outline
-            && let Some((id, row)) = self.cache.outlined_replies.read(outline)
-        {
-            let key = api_id_key(id);
-            let place = self.add_row(key, row, line);
-            self.add_tools(line, Some(outline), place, key);
-            return;
-        }
         // The figures follow the content.
-        let start = outline.map_or(0, LineOutline::content_end);
+        let start = sketch.map_or(0, |sketch| sketch.content_end);
         let after_content = self.cache.usage.find(&line.bytes[start..]).map(|hit| start + hit);
         if let Some(hit) = after_content.or_else(|| self.cache.usage.find(&line.bytes[..start])) {
-            self.scan_line(line, hit, outline);
+            self.scan_line(line, hit, sketch);
         }
     }
 
@@ -405,36 +397,28 @@ impl UsageScan {
     }
 
     /// Scans a line that may contain a call: `"usage"` is at offset `hit`.
-    fn scan_line(&mut self, line: &LogLine<'_>, hit: usize, outline: Option<&LineOutline<'_>>) {
+    fn scan_line(&mut self, line: &LogLine<'_>, hit: usize, sketch: Option<&LineSketch<'_>>) {
         let cache = &mut self.cache;
         let hit = cache.first_key.find(line.bytes, hit);
         if let Some(values) = cache.layouts.read(line.bytes, hit) {
             cache.n_read += 1;
             if let Some((id, row)) = cache.plain_replies.read(&values) {
                 cache.n_plain += 1;
-                if let Some(outline) = outline.filter(|outline| cache.outlined_replies.may_learn(outline)) {
-                    cache.outlined_replies.learn(outline, &values, row);
-                }
                 let key = api_id_key(id);
                 let place = self.add_row(key, row, line);
-                self.add_tools(line, outline, place, key);
+                self.add_tools(line, sketch, place, key);
                 return;
             }
             if let Some(top) = LineValues::from_layout(&values) {
-                let row = self.add_line(top.classify(), line, outline);
+                let row = self.add_line(top.classify(), line, sketch);
                 if let Some(row) = row.filter(|_| !self.options.records) {
                     self.cache.plain_replies.learn(&values, row);
-                    if let Some(outline) = outline
-                        && self.cache.outlined_replies.may_learn(outline)
-                    {
-                        self.cache.outlined_replies.learn(outline, &values, row);
-                    }
                 }
                 return;
             }
         }
         if let Some(top) = LineValues::skim(line.bytes, hit) {
-            self.add_line(top.classify(), line, outline);
+            self.add_line(top.classify(), line, sketch);
             return;
         }
         // Unusual lines are parsed in full: several objects on one line, a byte order mark, invalid UTF-8.
@@ -464,10 +448,10 @@ impl UsageScan {
         &mut self,
         seen: LineClass<'l>,
         line: &LogLine<'l>,
-        outline: Option<&LineOutline<'_>>,
+        sketch: Option<&LineSketch<'_>>,
     ) -> Option<CallRow> {
         match seen {
-            LineClass::Reply(reply) => return self.add(reply, line, outline),
+            LineClass::Reply(reply) => return self.add(reply, line, sketch),
             LineClass::Notice { at, more, reason } => {
                 if self.options.limits
                     && let Some(at) = at
@@ -494,7 +478,7 @@ impl UsageScan {
         &mut self,
         mut reply: ReplyLine<'l>,
         line: &LogLine<'l>,
-        outline: Option<&LineOutline<'_>>,
+        sketch: Option<&LineSketch<'_>>,
     ) -> Option<CallRow> {
         let has_own_id = reply.message_id.as_deref().is_some_and(|id| id.starts_with("msg_"));
         if reply.rare.is_none() && !has_own_id {
@@ -543,7 +527,7 @@ impl UsageScan {
             let place = self.add_row(key.step(n as u64), advice, line);
             self.record(line, &reply, place, advice);
         }
-        self.add_tools(line, outline, place, key);
+        self.add_tools(line, sketch, place, key);
         reply.figures.advisors.is_empty().then_some(row)
     }
 
@@ -598,18 +582,15 @@ impl UsageScan {
     }
 
     /// Adds the tools of a call. Each line of a reply has different blocks; copies of a line have the same.
-    fn add_tools(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>, row: u32, key: CallKey) {
+    fn add_tools(&mut self, line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>, row: u32, key: CallKey) {
         if !self.options.tools {
             return;
         }
-        let is_added = match outline {
-            Some(outline) => self.add_outlined_tools(outline, row),
+        let is_added = match sketch {
+            Some(sketch) => self.add_sketched_tools(sketch, row),
             None => {
-                let mut outlines = std::mem::take(&mut self.cache.outlines);
-                let outline = outlines.read(line.bytes);
-                let is_added = outline.is_some_and(|outline| self.add_outlined_tools(&outline, row));
-                self.cache.outlines = outlines;
-                is_added
+                let sketch = LineSketch::read(line.bytes);
+                sketch.is_some_and(|sketch| self.add_sketched_tools(&sketch, row))
             }
         };
         if !is_added {
@@ -618,9 +599,9 @@ impl UsageScan {
     }
 
     /// Adds the tools of a call. Returns `false` if a call has no plain name and id; then nothing is added.
-    fn add_outlined_tools(&mut self, outline: &LineOutline<'_>, row: u32) -> bool {
+    fn add_sketched_tools(&mut self, sketch: &LineSketch<'_>, row: u32) -> bool {
         let n_before = self.out.tools.len();
-        for block in outline.blocks().filter(|block| block.form.kind.is_call()) {
+        for block in sketch.blocks.iter().filter(|block| block.kind.is_call()) {
             let name = block.name.and_then(|name| std::str::from_utf8(name).ok());
             let Some((name, id)) = name.zip(block.id) else {
                 self.out.tools.truncate(n_before);

@@ -4,8 +4,7 @@
 //! first of these methods that can, and all of them return the same values for it:
 //!
 //! 1. Blocks of lines are searched for `"usage"`. Lines without it are not looked at (`UsageScan::block`).
-//!    If the caller has the outlines of all lines, only replies are looked at (`UsageScan::line`), and those
-//!    whose outline has the layout of an earlier one are read at the places that their values have in it.
+//!    If the caller has the sketches of all lines, only replies are looked at (`UsageScan::line`).
 //! 2. A line with the keys of an earlier one is compared with that one's text, and the values in between are
 //!    taken from their offsets ([`line_layout`]). If only its id, time and counts differ from an earlier
 //!    reply, everything else is copied from that reply's row ([`plain_reply`](crate::plain_reply)).
@@ -17,9 +16,9 @@
 pub(crate) mod line_layout;
 
 use memchr::memmem::Finder;
-use threadline_entry::{OutlineReader, key, value};
+use threadline_entry::{key, value};
 
-use crate::plain_reply::{OutlinedReplyCache, PlainReplyCache};
+use crate::plain_reply::PlainReplyCache;
 use crate::reply_line::{ReplyLayouts, new_reply_layouts};
 
 /// A cache of line layouts, learnt from the replies read so far. Passing it to the scan of the next log makes
@@ -30,10 +29,7 @@ pub struct ScanCache {
     pub(crate) boundary: Finder<'static>,
     pub(crate) first_key: StopReasonFinder,
     pub(crate) layouts: ReplyLayouts,
-    /// The outlines of replies, for the tools that they call.
-    pub(crate) outlines: OutlineReader,
     pub(crate) plain_replies: PlainReplyCache,
-    pub(crate) outlined_replies: OutlinedReplyCache,
     /// The number of replies in this log that matched a cached layout, and how many of them were plain.
     pub(crate) n_read: u64,
     pub(crate) n_plain: u64,
@@ -49,9 +45,7 @@ impl Default for ScanCache {
             boundary: Finder::new(value::quoted::COMPACT_BOUNDARY),
             first_key: StopReasonFinder { finder: Finder::new(StopReasonFinder::NAME), distance: 0 },
             layouts: new_reply_layouts(),
-            outlines: OutlineReader::default(),
             plain_replies: PlainReplyCache::default(),
-            outlined_replies: OutlinedReplyCache::default(),
             n_read: 0,
             n_plain: 0,
             n_rows: 0,
@@ -69,7 +63,6 @@ impl ScanCache {
         }
         self.layouts.begin_log();
         self.plain_replies = PlainReplyCache::default();
-        self.outlined_replies = OutlinedReplyCache::default();
         (self.n_read, self.n_plain) = (0, 0);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use threadline_entry::lens::Progress;
-use threadline_entry::{Entry, Kind, LineOutline, LogLine, Millis, value};
+use threadline_entry::{Entry, Kind, LineSketch, LogLine, Millis, value};
 use threadline_session::{InputKind, LogScan, ScannedCounts, Session, SessionFamily, result_outcome};
 use threadline_usage::UsageTotals;
 
@@ -132,9 +132,9 @@ impl Default for LogCountScan {
 }
 
 impl LogCountScan {
-    /// Scans the next line. `outline` is `None` if it has none.
-    pub fn line(&mut self, line: &LogLine<'_>, outline: Option<&LineOutline<'_>>) {
-        self.0.line(line, outline);
+    /// Scans the next line. `sketch` is `None` if it has none.
+    pub fn line(&mut self, line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>) {
+        self.0.line(line, sketch);
     }
 
     /// Returns the counts, and prepares the scan for the next log. `None` if they need the whole session: see

@@ -8,8 +8,6 @@
 
 use fearless_simd::{Level, Simd, SimdBase, SimdMask, dispatch, u8x64};
 
-use crate::walk::short_texts_equal;
-
 /// The quotes and backslashes of up to 1024 bytes: one bit per byte, 64 per word.
 ///
 /// Many words are computed at a time because they are independent, and their latencies overlap.
@@ -375,12 +373,6 @@ fn quote_masks_simd<S: Simd>(simd: S, block: &[u8; 64]) -> (u64, u64) {
     (bytes.simd_eq(b'"').to_bitmask(), bytes.simd_eq(b'\\').to_bitmask())
 }
 
-/// Computes the mask of the line breaks of 64 bytes with vectors.
-#[inline(always)]
-fn line_break_mask<S: Simd>(simd: S, block: &[u8; 64]) -> u64 {
-    u8x64::from_slice(simd, block).simd_eq(b'\n').to_bitmask()
-}
-
 #[inline(always)]
 fn end_of_string_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> (u64, u64)) -> usize {
     let (blocks, rest) = bytes[start..].as_chunks::<64>();
@@ -406,166 +398,10 @@ fn end_of_string_by(bytes: &[u8], start: usize, marks: impl Fn(&[u8; 64]) -> (u6
     end_in_block(bytes, start, blocks.len(), last, &mut before).unwrap_or(bytes.len())
 }
 
-/// Computes the mask of the quotes, backslashes and line breaks of 64 bytes with vectors.
-#[inline(always)]
-fn special_mask<S: Simd>(simd: S, block: &[u8; 64]) -> u64 {
-    let bytes = u8x64::from_slice(simd, block);
-    (bytes.simd_eq(b'"') | bytes.simd_eq(b'\\') | bytes.simd_eq(b'\n')).to_bitmask()
-}
-
-/// Computes the mask of the bytes that differ.
-#[inline(always)]
-fn difference_mask<S: Simd>(simd: S, a: &[u8; 64], b: &[u8; 64]) -> u64 {
-    !u8x64::from_slice(simd, a).simd_eq(u8x64::from_slice(simd, b)).to_bitmask()
-}
-
-/// Skips values of a line with the vectors of the CPU, for loops that skip many of them. Other lines may
-/// follow, and none of its functions returns an offset behind the next line break. The functions are inlined
-/// into the loop, so that a short value takes no call.
-#[derive(Clone, Copy)]
-pub(crate) struct ValueSkipper<S>(pub(crate) S);
-
-/// Returns the vector instructions for a [`ValueSkipper`]. Those with 32 bytes take less time than those with
-/// 64, whose comparisons return bits that have to be moved before they can be combined.
-pub(crate) fn skipper_level() -> Level {
-    let level = simd_level().unwrap_or_else(Level::baseline);
-    #[cfg(target_arch = "x86_64")]
-    let level = level.as_avx2().map_or(level, Level::Avx2);
-    level
-}
-
-impl<S: Simd> ValueSkipper<S> {
-    /// Returns whether two texts of equal length are equal.
-    #[inline(always)]
-    pub(crate) fn texts_equal(self, a: &[u8], b: &[u8]) -> bool {
-        let (Some(a_last), Some(b_last)) = (a.last_chunk(), b.last_chunk()) else {
-            return short_texts_equal(a, b);
-        };
-        // The last block may overlap the one before.
-        let mut differ = difference_mask(self.0, a_last, b_last);
-        for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
-            differ |= difference_mask(self.0, a, b);
-        }
-        differ == 0
-    }
-
-    /// Returns the offset of the first quote, backslash or line break from `at` on.
-    #[inline(always)]
-    pub(crate) fn find_special(self, bytes: &[u8], mut at: usize) -> Option<usize> {
-        while let Some(block) = bytes.get(at..)?.first_chunk() {
-            let found = special_mask(self.0, block);
-            if found != 0 {
-                return Some(at + found.trailing_zeros() as usize);
-            }
-            at += 64;
-        }
-        let missing = at + 64 - bytes.len();
-        let found = match bytes.last_chunk() {
-            Some(last) => special_mask(self.0, last).unbounded_shr(missing as u32),
-            None => {
-                let mut last = [b' '; 64];
-                last[..64 - missing].copy_from_slice(&bytes[at..]);
-                special_mask(self.0, &last)
-            }
-        };
-        (found != 0).then(|| at + found.trailing_zeros() as usize)
-    }
-
-    /// Returns the end of the string that starts at `pos`, after its closing quote.
-    #[inline(always)]
-    fn skip_string(self, bytes: &[u8], pos: usize) -> usize {
-        self.end_of_string(bytes, (pos + 1).min(bytes.len()))
-    }
-
-    /// Does the same, searching from `start` inside the string. The byte at `start` must not be escaped.
-    #[inline(always)]
-    fn end_of_string(self, bytes: &[u8], start: usize) -> usize {
-        let (2.., Some(last)) = (start, bytes.last_chunk()) else { return end_of_short_string(bytes, start) };
-        let mut at = start;
-        while at < bytes.len() {
-            let mut ends = match bytes[at - 2..].first_chunk() {
-                Some(block) => possible_string_ends(self.0, block),
-                // The last bytes with some before them, which are shifted out.
-                None => possible_string_ends(self.0, last) >> (at + 64 - bytes.len()),
-            };
-            while ends != 0 {
-                let end = at + ends.trailing_zeros() as usize;
-                if bytes[end] == b'\n' {
-                    return end;
-                }
-                if has_even_run_before(&bytes[start..end]) {
-                    return end + 1;
-                }
-                ends &= ends - 1;
-            }
-            at += 64;
-        }
-        bytes.len()
-    }
-
-    /// Returns the end of the value that starts at `pos`.
-    #[inline(always)]
-    pub(crate) fn skip_value(self, bytes: &[u8], pos: usize) -> usize {
-        match bytes.get(pos) {
-            Some(b'"') => self.skip_string(bytes, pos),
-            Some(b'{' | b'[') => self.skip_container(bytes, pos),
-            _ => super::skip_value(bytes, pos),
-        }
-    }
-
-    /// Returns the end of the object or array that starts at `pos`.
-    #[inline(always)]
-    fn skip_container(self, bytes: &[u8], pos: usize) -> usize {
-        end_of_container_by(
-            bytes,
-            pos,
-            #[inline(always)]
-            |block| BracketMasks {
-                line_breaks: line_break_mask(self.0, block),
-                ..bracket_masks_simd(self.0, block)
-            },
-            #[inline(always)]
-            |at| match bytes[at - 1] {
-                // An escaped line break was passed.
-                b'\n' => at - 1,
-                _ => self.end_of_string(bytes, at),
-            },
-        )
-    }
-}
-
-/// Computes the mask of the bytes where a string may end: line breaks, and quotes that are not certainly
-/// escaped. It is that of the last 64 of the bytes.
-///
-/// Nearly all quotes after a single backslash are escaped, and only those after several have to be examined.
-/// The bytes before are loaded again, because that is faster than moving bits from mask to mask.
-#[inline(always)]
-fn possible_string_ends<S: Simd>(simd: S, bytes: &[u8; 66]) -> u64 {
-    let [two_before, one_before, bytes] =
-        [0, 1, 2].map(|start: usize| u8x64::from_slice(simd, &bytes[start..start + 64]));
-    let is_escaped = one_before.simd_eq(b'\\') & !two_before.simd_eq(b'\\');
-    (bytes.simd_eq(b'\n') | bytes.simd_eq(b'"') & !is_escaped).to_bitmask()
-}
-
 /// Returns whether a text ends in an even number of backslashes.
 #[inline(always)]
 fn has_even_run_before(text: &[u8]) -> bool {
     text.iter().rev().take_while(|&&byte| byte == b'\\').count().is_multiple_of(2)
-}
-
-/// Returns the offset after the quote that closes a string, or that of a line break before it, searching from
-/// `start` inside the string.
-fn end_of_short_string(bytes: &[u8], start: usize) -> usize {
-    let mut at = start;
-    loop {
-        at += match bytes.get(at..).unwrap_or_default() {
-            [] => return bytes.len(),
-            [b'"', ..] => return at + 1,
-            [b'\n', ..] => return at,
-            [b'\\', next, ..] if *next != b'\n' => 2,
-            _ => 1,
-        };
-    }
 }
 
 /// Returns the offset after the first unescaped quote of a block. `before` has the last two backslashes of
@@ -602,22 +438,19 @@ struct BracketMasks {
     closing: u64,
     quotes: u64,
     backslashes: u64,
-    /// Line breaks, if a container ends there at the latest; otherwise zero.
-    line_breaks: u64,
 }
 
 impl BracketMasks {
     /// Returns the masks without the first bytes, at most 63 of them.
     #[inline(always)]
     fn shifted(self, n: u32) -> Self {
-        let Self { opening, closing, quotes, backslashes, line_breaks } = self;
+        let Self { opening, closing, quotes, backslashes } = self;
         let shift = |mask: u64| mask >> n;
         Self {
             opening: shift(opening),
             closing: shift(closing),
             quotes: shift(quotes),
             backslashes: shift(backslashes),
-            line_breaks: shift(line_breaks),
         }
     }
 }
@@ -632,7 +465,6 @@ fn bracket_masks_simd<S: Simd>(simd: S, block: &[u8; 64]) -> BracketMasks {
         closing: folded.simd_eq(b'}').to_bitmask(),
         quotes: bytes.simd_eq(b'"').to_bitmask(),
         backslashes: bytes.simd_eq(b'\\').to_bitmask(),
-        line_breaks: 0,
     }
 }
 
@@ -641,7 +473,7 @@ fn bracket_masks_portable(block: &[u8; 64]) -> BracketMasks {
     let (quotes, backslashes) = quote_masks_portable(block);
     let opening = bits(|byte| matches!(byte, b'{' | b'['));
     let closing = bits(|byte| matches!(byte, b'}' | b']'));
-    BracketMasks { opening, closing, quotes, backslashes, line_breaks: 0 }
+    BracketMasks { opening, closing, quotes, backslashes }
 }
 
 #[inline(always)]
@@ -656,7 +488,7 @@ fn end_of_container_by(
     // Each block begins outside of strings.
     while at < bytes.len() {
         let rest = &bytes[at..];
-        let BracketMasks { opening, closing, mut quotes, backslashes, line_breaks } =
+        let BracketMasks { opening, closing, mut quotes, backslashes } =
             match (rest.first_chunk(), bytes.last_chunk()) {
                 (Some(block), _) => marks(block),
                 // The last bytes with some before them, which are shifted out.
@@ -677,9 +509,6 @@ fn end_of_container_by(
             inside ^= inside << shift;
         }
         let (opening, mut closing) = (opening & !inside, closing & !inside);
-        if line_breaks != 0 {
-            closing &= line_breaks ^ (line_breaks - 1);
-        }
         if depth <= closing.count_ones() {
             let mut closed = 0;
             while closing != 0 {
@@ -693,9 +522,6 @@ fn end_of_container_by(
             depth = (depth + opening.count_ones()).saturating_sub(closed);
         } else {
             depth = depth + opening.count_ones() - closing.count_ones();
-        }
-        if line_breaks != 0 {
-            return at + line_breaks.trailing_zeros() as usize;
         }
         at += 64;
         // Most of a container is long strings, which are skipped faster than they are searched for brackets.
@@ -905,22 +731,6 @@ pub(super) mod tests {
             for cut in before.len() + 1..expected {
                 let torn = &text.as_bytes()[..cut];
                 prop_assert_eq!(with_each_simd_level(|| end_of_container(torn, before.len())), [cut; 3]);
-            }
-        }
-
-        #[test]
-        fn a_value_of_a_line_ends_at_the_line_break(value in any_container(), before in "[a-z ]{0,70}", behind in "[\\]},\"a\n ]{0,70}") {
-            let text = format!("{before}{value},{behind}");
-            let (start, end) = (before.len(), before.len() + value.len());
-            let skip = |text: &[u8]| {
-                [Level::baseline(), Level::new()]
-                    .map(|level| dispatch!(level, simd => ValueSkipper(simd).skip_value(text, start)))
-            };
-            prop_assert_eq!(skip(text.as_bytes()), [end; 2]);
-            for cut in start + 1..end {
-                let torn = [&text.as_bytes()[..cut], b"\n", text.as_bytes()].concat();
-                prop_assert_eq!(skip(&torn), [cut; 2], "{}", torn.escape_ascii());
-                prop_assert_eq!(skip(&torn[..=cut]), [cut; 2], "{}", torn.escape_ascii());
             }
         }
 

@@ -1,4 +1,4 @@
-use threadline_entry::{LineReader, OutlineReader};
+use threadline_entry::LineReader;
 use threadline_testkit::{log, shared_logs};
 
 use super::*;
@@ -6,10 +6,9 @@ use crate::session::Session;
 
 fn scan(bytes: &[u8]) -> LogActivity {
     let mut scan = ActivityScan::default();
-    let mut outlines = OutlineReader::default();
     let mut lines = LineReader::new(bytes);
     while let Some(block) = lines.next_block().unwrap() {
-        outlines.read_block(&block, |line, outline| scan.line(line, outline));
+        block.sketches().for_each(|(line, sketch)| scan.line(&line, sketch.as_ref()));
     }
     scan.finish()
 }

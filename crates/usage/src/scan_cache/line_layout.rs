@@ -5,7 +5,6 @@
 //! that a scan from key to key would find. Values that rarely change from line to line, such as the session
 //! id, are compared as part of that text.
 
-use std::ops::Range;
 
 use threadline_entry::walk::{jump_to_hit, short_texts_equal, skip_value, visit_members};
 use threadline_entry::{Json, key};
@@ -122,12 +121,6 @@ impl<'a, const N: usize> LayoutValues<'a, N> {
             None => self.before.get(start..end)?,
         };
         Some(Json::from_valid(text))
-    }
-
-    /// Returns the offsets of the value of the path with this number, if the line has one.
-    pub(crate) fn offsets(&self, path: usize) -> Option<Range<usize>> {
-        let span = self.spans.get(path).filter(|span| **span != NO_SPAN)?;
-        Some(span.0 as usize..span.1 as usize)
     }
 
     /// Returns a number that identifies the values of `paths`, given as a bitmask.

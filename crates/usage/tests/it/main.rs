@@ -11,7 +11,7 @@ mod probe;
 mod window;
 
 use jiff::tz::TimeZone;
-use threadline_entry::{AgentKind, ChunkReader, LineReader, OutlineReader};
+use threadline_entry::{AgentKind, ChunkReader, LineReader};
 use threadline_testkit::log_of;
 use threadline_usage::{
     CallGroups, CallLedger, GroupBy, LogSource, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog,
@@ -32,13 +32,13 @@ fn scan(source: LogSource, bytes: &[u8], wants: ScanOptions, cache: ScanCache) -
     scan.finish_with_cache()
 }
 
-/// Scans one log line by line, with the outlines of its lines.
-fn scan_lines(source: LogSource, bytes: &[u8], outlines: &mut OutlineReader) -> ScannedLog {
+/// Scans one log line by line, with the sketches of its lines.
+fn scan_lines(source: LogSource, bytes: &[u8]) -> ScannedLog {
     let tools = ScanOptions { tools: true, ..ScanOptions::default() };
     let mut scan = UsageScan::new(source, tools);
     let mut lines = LineReader::new(bytes);
     while let Some(block) = lines.next_block().unwrap() {
-        outlines.read_block(&block, |line, outline| scan.line(line, outline));
+        block.sketches().for_each(|(line, sketch)| scan.line(&line, sketch.as_ref()));
     }
     scan.finish()
 }
@@ -107,9 +107,8 @@ impl TestLogs {
 
     fn calls_by_line(&self) -> ModelCalls {
         let mut ledger = CallLedger::default();
-        let mut outlines = OutlineReader::default();
         for (source, bytes) in &self.0 {
-            ledger.add(scan_lines(source.clone(), bytes, &mut outlines));
+            ledger.add(scan_lines(source.clone(), bytes));
         }
         ledger.finish()
     }

@@ -1,18 +1,17 @@
-//! A scan of outlines counts as the whole session does, or leaves the log to it.
+//! A scan of sketches counts as the whole session does, or leaves the log to it.
 
 use proptest::prelude::*;
-use threadline_entry::{Json, LineReader, OutlineReader};
+use threadline_entry::{Json, LineReader};
 use threadline_session::Session;
 use threadline_testkit::{log, samples, shared_logs};
 use threadline_view::{LogCountScan, LogCounts};
 
-/// Counts a log by its outlines; `None` if that is not possible. Checks the counts.
+/// Counts a log by the sketches of its lines; `None` if that is not possible. Checks the counts.
 fn scanned(bytes: &[u8], name: &str) -> Option<LogCounts> {
     let mut scan = LogCountScan::default();
-    let mut outlines = OutlineReader::default();
     let mut lines = LineReader::new(bytes);
     while let Some(block) = lines.next_block().unwrap() {
-        outlines.read_block(&block, |line, outline| scan.line(line, outline));
+        block.sketches().for_each(|(line, sketch)| scan.line(&line, sketch.as_ref()));
     }
     let counts = scan.finish()?;
     assert_eq!(counts, LogCounts::of(Session::from_bytes(bytes)), "{name}");
