@@ -23,12 +23,6 @@ pub struct Compaction {
     pub preserved: Vec<EntryIndex>,
 }
 
-/// The number of lines in the preserved tails of all boundaries, per line of the log: each of very many
-/// boundaries may name a long tail.
-const MAX_PRESERVED_PER_LINE: usize = 4;
-/// The number of lines that a preserved tail may always have.
-const MIN_PRESERVED: usize = 100;
-
 impl Compaction {
     /// Returns the metadata of the boundary.
     pub fn metadata<'s>(&self, session: &'s Session) -> Option<CompactMetadata<'s>> {
@@ -99,8 +93,7 @@ impl Session {
         let head = self.find(&segment.head_uuid()?)?;
         let tail = self.find(&segment.tail_uuid()?)?;
         let mut kept: Vec<EntryIndex> = Vec::new();
-        let share = self.entries().len() * MAX_PRESERVED_PER_LINE / self.boundaries().len().max(1);
-        for idx in self.ancestors(tail).take(share.max(MIN_PRESERVED)) {
+        for idx in self.ancestors(tail) {
             kept.push(idx);
             if idx == head {
                 kept.reverse();

@@ -376,9 +376,6 @@ pub(crate) fn belongs_to_next_turn(entry: &Entry, input: Option<InputKind>) -> b
     hook.is_some_and(|event| event == "SessionStart")
 }
 
-/// The maximum number of calls of a reply that are examined: a reply may be the last one of very many turns.
-const MAX_EXAMINED_CALLS: usize = 64;
-
 impl Turn {
     /// Returns the replies of the turn, each once, in order.
     pub fn replies(&self, session: &Session) -> Vec<ReplyIndex> {
@@ -449,7 +446,7 @@ impl Turn {
         };
         // After a result, the model replies again. A denied or interrupted call ends the turn. The calls may
         // be on lines of a later turn, if a prompt was typed before them.
-        let calls = session.replies()[last].calls.iter().take(MAX_EXAMINED_CALLS);
+        let calls = session.replies()[last].calls.iter();
         calls.map(|&call| &session.tool_calls()[call]).any(|call| {
             matches!(call.outcome(session), ToolOutcome::Missing | ToolOutcome::Ok | ToolOutcome::Error)
         })

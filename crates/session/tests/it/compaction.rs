@@ -226,21 +226,6 @@ c1 <- u2  compact-summary "In short."
 }
 
 #[test]
-fn the_boundaries_of_a_log_share_a_limit_of_preserved_lines() {
-    let replies: String = (1..300).map(|n| format!("a{n} <- a{} reply m{n} text \"On.\"\n", n - 1)).collect();
-    let boundary = |n: usize| {
-        let segment = r#"{"preservedSegment":{"headUuid":"a0","tailUuid":"a299","anchorUuid":"c1"}}"#;
-        format!("b{n} <- a299 boundary auto {segment}\n")
-    };
-    let n_preserved = |n_boundaries: usize| {
-        let boundaries: String = (0..n_boundaries).map(boundary).collect();
-        let compactions = session(&format!("a0 user \"go\"\n{replies}{boundaries}")).compactions();
-        compactions.iter().map(|compaction| compaction.preserved.len()).sum::<usize>()
-    };
-    assert_eq!((n_preserved(1), n_preserved(4), n_preserved(5)), (300, 1200, 0));
-}
-
-#[test]
 fn very_many_boundaries_below_each_other_are_read_once() {
     let boundary = |n: usize| {
         let parent = if n == 0 { "null".to_owned() } else { format!("\"b{}\"", n - 1) };
