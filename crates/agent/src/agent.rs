@@ -138,7 +138,7 @@ pub struct Agent {
     pub(crate) model_outside_plan: Option<String>,
     /// The permission mode that was written last.
     pub(crate) written_mode: Option<&'static str>,
-    /// Whether the model was told that plan mode is on.
+    /// Whether the conversation already contains the message that plan mode is on.
     pub(crate) has_reported_plan_mode: bool,
     /// Answers questions about calls that are not permitted by themselves.
     pub(crate) prompt: Option<Arc<dyn PermissionPrompt>>,

@@ -63,7 +63,7 @@ pub struct SandboxConfig {
 /// The settings of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    /// The version of Claude Code whose session format and tools are used.
+    /// The version of Claude Code that defines the session format and the tools.
     pub profile: &'static Profile,
     /// The folders.
     pub paths: AgentPaths,

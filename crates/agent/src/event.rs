@@ -84,7 +84,7 @@ pub enum AgentEvent<'a> {
         tool_use_result: Option<&'a RawValue>,
         /// Whether the client wrote the message by itself, to ask the model for something.
         is_synthetic: bool,
-        /// Whether it is the result of a call that was interrupted. The message says that it was rejected,
+        /// Whether it is the result of a call that was interrupted. Its text is that of a rejected call,
         /// as in Claude Code.
         is_interrupted: bool,
     },
@@ -147,7 +147,7 @@ pub enum AgentEvent<'a> {
         /// The hook.
         run: &'a HookRun,
     },
-    /// A prompt was not sent; the text says why.
+    /// A prompt was not sent, for the reason in the text.
     PromptStopped {
         /// The id of its line.
         uuid: &'a str,
@@ -234,8 +234,8 @@ pub enum TurnEnd {
     },
     /// The model refused.
     Refused,
-    /// The prompt was not sent: a hook stopped it, or it is a command of the client. The summary's text says
-    /// why, or is the output of the command.
+    /// The prompt was not sent: a hook stopped it, or it is a command of the client. The summary's text is
+    /// the reason, or the output of the command.
     NotSent,
     /// A hook ended the turn, after a tool or when the model had finished.
     StoppedByHook {

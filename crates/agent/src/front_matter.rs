@@ -14,7 +14,7 @@ pub(crate) struct FrontMatter {
     values: Vec<(String, Value)>,
 }
 
-/// A value. Tables are read over: no key that is used has one.
+/// A value. Tables are skipped: no key that is used has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     Text(String),

@@ -1,4 +1,4 @@
-//! Hooks: commands of the settings that run at events of a session, and can change what happens.
+//! Hooks: commands of the settings that run at events of a session, and can block or change the action.
 
 mod output;
 mod run;

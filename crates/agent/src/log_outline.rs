@@ -31,7 +31,7 @@ pub(crate) struct LogOutline {
     /// The last lines of their kinds.
     last_prompt: Option<Position>,
     last_snapshot: Option<Position>,
-    /// The boundary of the last compaction, if what precedes it was dropped.
+    /// The boundary of the last compaction, if the lines before it were dropped.
     boundary: Option<EntryIndex>,
     /// Whether a line of an earlier conversation is needed that was dropped already.
     is_incomplete: bool,

@@ -140,7 +140,7 @@ impl Agent {
         self.continue_from(ResumedSession::read(&self.log(), self.config.profile.version)?);
         // The next prompt joins the summary, or follows the last reply.
         self.filler = Filler::None;
-        // The model has to read files again whose content is in the summarised part.
+        // Files with content in the summarised part must be read again before they are edited.
         self.files.clear();
         self.compacted_hooks(CompactTrigger::Manual, &summary, cancel, events)?;
         Ok(text)

@@ -292,8 +292,8 @@ fn filler(session: &Session, tip: &Entry) -> Filler {
     if is_synthetic || has_open_call { Filler::UserAndReply } else { Filler::None }
 }
 
-/// Returns the line of a client's command whose output is the last line. What follows continues the command,
-/// and not its output.
+/// Returns the line of a client's command if the last line is its output. The next line continues the
+/// command, not the output.
 fn filler_parent<'a>(session: &'a Session, tip: &Entry) -> Option<&'a Entry> {
     let position = tip.uuid().filter(|_| tip.kind() == Kind::System).and_then(|uuid| session.find(&uuid))?;
     let parent = session

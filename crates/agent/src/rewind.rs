@@ -1,4 +1,4 @@
-//! Returns to an earlier prompt of the conversation. The log keeps what followed as a branch.
+//! Returns to an earlier prompt of the conversation. The log keeps the later lines as a branch.
 
 use threadline_entry::{Entry, Kind, Millis};
 use threadline_session::{ClientVersion, EntryIndex};

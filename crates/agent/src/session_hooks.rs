@@ -1,4 +1,4 @@
-//! The hooks of a session: which values they get, which lines they leave, and what their answers change.
+//! The hooks of a session: their input, the lines that record them, and the effects of their answers.
 
 use std::sync::Arc;
 

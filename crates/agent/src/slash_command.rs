@@ -109,7 +109,7 @@ pub(crate) enum SlashMeaning {
     Custom(ExpandedCommand),
     /// A command of the client, with its arguments.
     Local(LocalCommand, String),
-    /// It cannot be used; the text says why.
+    /// It cannot be used, for the reason in the text.
     Unusable(String),
 }
 
@@ -148,7 +148,7 @@ pub(crate) struct CommandScope {
 }
 
 impl Agent {
-    /// Finds out what a prompt that begins with a slash means; `None` if it is an ordinary prompt.
+    /// Returns the meaning of a prompt that begins with a slash; `None` if it is an ordinary prompt.
     pub(crate) fn slash_meaning(&self, prompt: &str, cancel: &CancelToken) -> Option<SlashMeaning> {
         let slash = SlashPrompt::parse(prompt).filter(|_| self.config.has_slash_commands)?;
         let commands = &self.config.commands;

@@ -110,7 +110,7 @@ pub enum SubAgentEvent {
     Finished {
         /// `completed` or `failed`.
         status: &'static str,
-        /// The task, or what became of it.
+        /// The task, or its outcome.
         summary: String,
         /// The file with its messages, for one in the background; empty otherwise.
         output_file: String,

@@ -89,8 +89,8 @@ pub(crate) fn instruction(first: Option<&str>, instructions: &str) -> String {
 
 /// Sends the messages of a request with the instruction at their end, and leaves them as they were.
 ///
-/// At least `excess` bytes of old tool output are removed before, and all of it if the API says that the
-/// request is too long. The output is put back after the request.
+/// At least `excess` bytes of old tool output are removed before, and all of it if the API rejects the
+/// request as too long. The output is put back after the request.
 pub(crate) fn request_summary(
     client: &Client,
     request: &mut MessagesRequest,

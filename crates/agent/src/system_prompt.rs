@@ -6,7 +6,7 @@ use threadline_api::SystemBlock;
 
 use crate::config::AgentConfig;
 
-/// What the model should know about its task. Our own words.
+/// The instructions about the task, which are not those of Claude Code.
 const INSTRUCTIONS: &str = "\
 You are a software engineering assistant that works in the user's terminal through the program threadline. \
 You read and change the files of a project, run commands, and answer questions about it.

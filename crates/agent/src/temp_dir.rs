@@ -4,8 +4,8 @@ use std::path::Path;
 
 /// Creates the folder if it is missing. Returns whether no other user can write to it.
 ///
-/// Another user who creates the folder first could replace the files in it. A folder that cannot be created
-/// at all counts as private: the tools that need it report that.
+/// If another user creates the folder first, that user can replace files in it. A folder that cannot be
+/// created at all counts as private: the tools that need it report that.
 pub(crate) fn is_private(folder: &Path) -> bool {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

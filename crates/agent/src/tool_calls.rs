@@ -36,7 +36,7 @@ use crate::sub_agent::{SubAgentReport, SubAgentSource};
 /// The tool for answers that match a JSON schema.
 const STRUCTURED_OUTPUT: &str = "StructuredOutput";
 
-/// A tool call of a reply whose input was checked.
+/// A tool call of a reply, with validated input.
 pub(crate) struct PendingCall {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -658,7 +658,7 @@ struct FinishedCall {
     before: Vec<HookRun>,
     /// The last line about them.
     hook_line: Option<String>,
-    /// What they decided.
+    /// The decision of the hooks before the call.
     verdict: CallVerdict,
     /// The hooks after the call.
     after: Vec<HookRun>,

@@ -42,7 +42,7 @@ impl Agent {
         cancel: &CancelToken,
         events: &mut dyn FnMut(AgentEvent<'_>),
     ) -> Result<(), WriteError> {
-        // Without attachments, the log could not keep them: they wait for the end of the turn.
+        // A log without attachments cannot record them, so they are sent after the turn.
         if self.role.is_some() || !self.writer.lock().format().has_attachments {
             return Ok(());
         }

@@ -159,4 +159,4 @@ pub use usage::{MAX_LINE, UsageLogs, UsageNotes, UsageRead, UsageSelection, wind
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+mod readme_examples {}

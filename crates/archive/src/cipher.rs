@@ -1,4 +1,4 @@
-//! Encryption of all objects of an archive, and the object that says whether it is encrypted.
+//! Encryption of all objects of an archive, and the object that marks it as encrypted.
 
 use ring::hmac;
 
@@ -7,7 +7,7 @@ use crate::error::ArchiveError;
 use crate::key_file::KeyFile;
 use crate::objects::Objects;
 
-/// The object that says whether an archive is encrypted. If it is, its content is encrypted, too, and
+/// The object that records whether an archive is encrypted. If it is, its content is encrypted, too, and
 /// contains the key for the names of segments.
 const FORMAT: &str = "format";
 
@@ -38,7 +38,7 @@ impl ArchiveCipher {
         decrypt(&self.secrets, bytes)
     }
 
-    /// Returns the name of a segment with this digest. Without the key, it says nothing about the content.
+    /// Returns the name of a segment with this digest. Without the key, it reveals nothing about the content.
     pub(crate) fn segment_name(&self, digest: &str) -> String {
         const_hex::encode(hmac::sign(&self.name_key, digest.as_bytes()).as_ref())
     }

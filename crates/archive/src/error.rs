@@ -17,7 +17,7 @@ pub enum ArchiveError {
         /// The reason.
         reason: String,
     },
-    /// The storage did not do what was asked.
+    /// An action of the storage failed.
     #[error("the archive cannot {action} {object}: {source}")]
     Storage {
         /// The action, as a verb.
@@ -27,7 +27,7 @@ pub enum ArchiveError {
         /// The reason.
         source: object_store::Error,
     },
-    /// The database did not do what was asked.
+    /// An action of the database failed.
     #[error("cannot {action} the database: {reason}")]
     Database {
         /// The action, as a verb.

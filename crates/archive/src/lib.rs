@@ -1,7 +1,7 @@
 //! Copies of sessions that survive the clean-up of Claude Code.
 //!
 //! An [`Archive`] consists of objects that are never changed: segments, which contain pieces of files, and
-//! manifests, which say which pieces make up each file of a home. [`Archive::push`] copies what is new,
+//! manifests, which list the pieces of each file of a home. [`Archive::push`] copies new content,
 //! [`SessionSource::fetch`](threadline_app::SessionSource::fetch) writes archived sessions into a local
 //! folder that every reading operation can use as a home, and [`Archive::restore`] puts a session back in
 //! its place. [`Archive::verify`] reads everything and compares it with its digests.

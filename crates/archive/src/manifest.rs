@@ -119,7 +119,7 @@ impl Manifest {
         std::iter::once(&file.current).chain(&file.older).find(|version| version.version == number)
     }
 
-    /// Returns whether the manifest contains what this piece contains, or leaves it out on purpose: copies
+    /// Returns whether the manifest contains the bytes of this piece, or leaves them out on purpose: copies
     /// of a removed session, and earlier copies that a level with fewer texts has replaced.
     pub(crate) fn accounts_for(&self, piece: &SegmentPiece) -> bool {
         if session_of_file(&piece.file).is_some_and(|id| self.removed.contains(id.as_str())) {

@@ -106,7 +106,7 @@ impl Objects {
         self.name_of_digest(digest(content))
     }
 
-    /// Returns the name of a segment whose content has this digest.
+    /// Returns the name of the segment with this digest of its content.
     pub(crate) fn name_of_digest(&self, digest: String) -> String {
         match self.cipher() {
             Some(cipher) => cipher.segment_name(&digest),

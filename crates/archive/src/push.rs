@@ -1,4 +1,4 @@
-//! Copies what is new in a home to the archive.
+//! Copies the new content of a home to the archive.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Seek};
@@ -50,7 +50,7 @@ pub struct PushReport {
     pub unread: Vec<String>,
 }
 
-/// A file must be unchanged for this long before it is known to be unchanged by its times.
+/// The age from which the times of a file show reliably that it is unchanged.
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// The number of jobs (or more, if there are more threads) after which the manifest is written, so that an
@@ -58,7 +58,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 const JOBS_PER_MANIFEST: usize = 16;
 
 impl Archive {
-    /// Copies what is new in a home. `progress` is called with the number of bytes that were read.
+    /// Copies the new content of a home. `progress` is called with the number of bytes that were read.
     ///
     /// An interrupted push loses nothing: the next one continues. Files that Claude Code writes meanwhile
     /// are copied as far as they are written.

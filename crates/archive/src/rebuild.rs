@@ -51,7 +51,7 @@ type FoundFiles = BTreeMap<(String, u32), Vec<FoundPiece>>;
 /// The number of lines of a sub-agent that are searched for the session.
 const OWNER_LINES: usize = 8;
 
-/// A home whose files are in the segments, and what its manifest lacks of them.
+/// A home with files in the segments, and the files that its manifest lacks.
 pub(crate) struct HomeFiles {
     pub(crate) origin: Origin,
     /// The manifest, with everything that only the segments contain.
@@ -62,7 +62,7 @@ pub(crate) struct HomeFiles {
 }
 
 impl Archive {
-    /// Writes manifests for homes whose manifest is lost or damaged. If an earlier manifest can be read, the
+    /// Writes manifests for homes with a lost or damaged one. If an earlier manifest can be read, the
     /// files and versions that only the segments contain are added to it.
     ///
     /// The list of removed sessions is lost with the last manifest, and the times of added files are those of

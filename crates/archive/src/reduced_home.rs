@@ -11,7 +11,7 @@ use threadline_store::{Home, HomeFile, Store, read_regular, read_session_of_file
 use crate::error::ArchiveError;
 use crate::level::{PrivacyLevel, SessionReducer};
 
-/// Copies the files of all sessions of a home into a folder, without what the level excludes.
+/// Copies the files of all sessions of a home into a folder, without the texts that the level excludes.
 ///
 /// The copies are the same as those that [`Archive::push`](crate::Archive::push) makes. A file that cannot be
 /// read is left out.

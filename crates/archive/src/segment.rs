@@ -2,7 +2,7 @@
 //!
 //! A segment begins with the bytes of its pieces, one after another. A table of the pieces follows as JSON,
 //! then its length in eight bytes and [`MAGIC`]. All of it is compressed. The name of a segment is the digest
-//! of the uncompressed bytes. The table says which file of which home each piece belongs to, so manifests can
+//! of the uncompressed bytes. The table contains the home and the file of each piece, so manifests can
 //! be rebuilt from the segments alone.
 
 use std::io::{self, Read, Write};

@@ -23,8 +23,8 @@ pub struct HomeStatus {
     pub missing: Vec<LocalSession>,
     /// Sessions that exist in the archive only: their logs were deleted.
     pub archive_only: Vec<String>,
-    /// Sessions that exist neither here nor in the archive, but whose prompts are in the history: the id and
-    /// the number of prompts.
+    /// Sessions that exist neither here nor in the archive, with prompts in the history: the id and the
+    /// number of prompts.
     pub prompts_only: Vec<(String, usize)>,
 }
 

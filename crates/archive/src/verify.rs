@@ -1,4 +1,4 @@
-//! Checks an archive, deletes what it no longer needs, and removes sessions from it.
+//! Checks an archive, deletes unused objects, and removes sessions from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -187,7 +187,7 @@ impl Archive {
             if table.pieces.iter().all(is_accounted) {
                 continue;
             }
-            // All segments are read only if one of these is not what joining and interruptions leave.
+            // All segments are read only if one of these cannot come from joining or an interruption.
             if unlisted.is_none() {
                 let mut found = BTreeSet::new();
                 let tables = self.segment_tables(&mut Vec::new())?;
@@ -272,7 +272,7 @@ impl Archive {
         Ok(false)
     }
 
-    /// Copies what a manifest uses of these segments into new ones, and writes the manifest.
+    /// Copies the pieces that a manifest uses from these segments into new ones, and writes the manifest.
     fn rewrite(&self, read: &mut SerialManifest, segments: &BTreeSet<String>) -> Result<(), ArchiveError> {
         let manifest = &mut read.manifest;
         let origin = manifest.origin.clone();

@@ -23,7 +23,7 @@ pub(crate) struct ConfigFile {
     pub(crate) theme: Option<ThemeChoice>,
     /// The pager for long output.
     pub(crate) pager: Option<String>,
-    /// Whether to mask secrets in what is shown.
+    /// Whether to mask secrets in output.
     pub(crate) redact: Option<bool>,
     /// A file with additional redaction rules.
     pub(crate) redact_rules: Option<PathBuf>,

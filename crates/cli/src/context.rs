@@ -270,7 +270,7 @@ impl Context {
         env::time_zone()
     }
 
-    /// Notes that the homes have no sessions, and what to do about it. Returns whether that is so.
+    /// Prints a note with a hint if the homes have no sessions. Returns whether they have none.
     pub(crate) fn note_if_empty(&self) -> bool {
         let is_empty = self.store().logs().found.is_empty();
         if is_empty {
@@ -290,7 +290,7 @@ impl Context {
     }
 }
 
-/// The archive given with `--from`, and what to read of it.
+/// The archive given with `--from`, and the part of it to read.
 struct OpenArchive {
     archive: Archive,
     selection: SourceSelection,

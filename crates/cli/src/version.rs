@@ -1,4 +1,4 @@
-//! The version of this program: release, commit, and the versions of Claude Code whose format it knows.
+//! The version of this program: release, commit, and the supported versions of Claude Code's format.
 
 use std::sync::LazyLock;
 

@@ -116,4 +116,4 @@ pub use totals::TurnChange;
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+mod readme_examples {}

@@ -122,4 +122,4 @@ pub use tool_pattern::ToolPattern;
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+mod readme_examples {}

@@ -88,4 +88,4 @@ pub use searcher::{MatchRef, SearchHit, SearchStats, Searcher, first_uuid};
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+mod readme_examples {}

@@ -58,4 +58,4 @@ pub use rules::{Rules, SecretMatch};
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+mod readme_examples {}

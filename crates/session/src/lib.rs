@@ -128,4 +128,4 @@ pub use turn::{Round, Turn};
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+mod readme_examples {}

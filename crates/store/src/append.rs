@@ -216,7 +216,7 @@ pub(crate) fn open_locked(fs: &dyn FileSystem, path: &Path) -> Result<File, Appe
     Err(AppendError::Replaced { path: path.to_owned() })
 }
 
-/// Waits for the lock of the file, which is released when the file is closed. File systems without locks are
+/// Acquires the lock of the file, which is released when the file is closed. File systems without locks are
 /// accepted.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     match file.lock() {

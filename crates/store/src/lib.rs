@@ -140,4 +140,4 @@ pub use write_root::{UserContext, WriteRisk, WriteRoot, check_unlinked};
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+mod readme_examples {}

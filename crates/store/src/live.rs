@@ -22,7 +22,7 @@ pub enum LiveEvidence {
 }
 
 /// A session is live without a process if its log, or that of a sub-agent, was modified, and the last message
-/// in it written, within this time. The modification time alone says nothing: a file that was edited or
+/// in it written, within this time. The modification time alone is no evidence: a file that was edited or
 /// copied is new, but not in use.
 const LIVE_AGE: Duration = Duration::from_secs(120);
 

@@ -35,7 +35,8 @@ pub struct SessionPreview {
     pub custom_title: Option<String>,
     /// The title set by Claude Code.
     pub ai_title: Option<String>,
-    /// The last summary near the end whose message is in the log. It was the title in older versions.
+    /// The last summary near the end that belongs to a message of the log. In older versions, it was the
+    /// title.
     pub summary: Option<String>,
     /// The first prompt, by the rules of [`FirstPromptSearch`].
     pub first_prompt: Option<String>,
@@ -149,7 +150,7 @@ fn read_preview(
     preview_of(&mut handle, metadata.len(), metadata.modified()?, n_agents, window)
 }
 
-/// Makes previews of sessions whose logs are read for another purpose, one after the other.
+/// Makes previews from logs that are read for another purpose, one after the other.
 #[derive(Default)]
 pub struct PreviewReader {
     ends: EndCollector,

@@ -11,7 +11,7 @@ pub(crate) static REPLY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::ne
 /// Finds the type of a prompt.
 static USER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""user""#));
 
-/// Finds what no prompt contains.
+/// Finds byte strings that no prompt line contains.
 static NEVER: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
     [value::quoted::TOOL_RESULT, key::set_true::IS_META, key::set_true::IS_COMPACT_SUMMARY].map(Finder::new)
 });

@@ -10,7 +10,7 @@ use crate::private_file::create_temporary;
 /// The number of attempts while other programs keep saving the file.
 const ATTEMPTS: usize = 100;
 
-/// How often, and how long each time, to wait for a program that has the replaced file open for writing.
+/// The number and the length of the waits for a program that has the replaced file open for writing.
 const OPEN_POLLS: usize = 20;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 

@@ -35,8 +35,8 @@ const SYSTEM_DIRS: &[&str] =
 /// Names of files and folders from which other programs take commands, or the programs that they run, without
 /// being asked to: hooks of version control, coding agents, editors, package managers. Not build files and
 /// scripts, which are the code of a project. Hidden names are not listed: all of them need permission, except
-/// for [`HARMLESS_HIDDEN`]. A file `HEAD` makes its folder a repository of Git, whose `config` names
-/// programs.
+/// for [`HARMLESS_HIDDEN`]. A file `HEAD` makes its folder a repository of Git, and its `config` can
+/// name programs.
 const COMMAND_SOURCES: &[&str] = &["_darcs", "head", "mise"];
 
 /// The same for files with an extension of [`DATA_EXTENSIONS`]: their names up to the first dot.

@@ -32,9 +32,9 @@ struct Task {
     description: String,
     output_file: PathBuf,
     process: u32,
-    /// Whether a call waits for it. Such tasks are not reported.
+    /// Whether it runs in the foreground of a call. Such tasks are not reported.
     is_foreground: bool,
-    /// Whether a person wants the call to go on without it.
+    /// Whether a person moved it to the background, so that its call ends.
     is_released: bool,
     exit: Option<Exit>,
     stopped: bool,
@@ -114,7 +114,7 @@ impl FinishedTask {
     }
 }
 
-/// Moves the commands that calls wait for to the background and stops background commands, from another
+/// Moves foreground commands to the background and stops background commands, from another
 /// thread.
 #[derive(Debug, Clone)]
 pub struct BackgroundSwitch {
@@ -237,7 +237,7 @@ impl BackgroundTasks {
         Some(command)
     }
 
-    /// Kills every command, also those that a call waits for, and removes them.
+    /// Kills every command, also those in the foreground, and removes them.
     pub fn kill_all(&self, grace: Duration) {
         let ids: Vec<_> = {
             let mut tasks = self.shared.tasks.lock();
@@ -329,7 +329,7 @@ impl BackgroundTasks {
         }
     }
 
-    /// Whether a person wants the call that waits for a command to go on without it.
+    /// Whether a person moved the command to the background, so that its call ends.
     pub(crate) fn is_released(&self, id: &str) -> bool {
         is_released(&self.shared.tasks.lock(), id)
     }
@@ -389,7 +389,7 @@ impl BackgroundTasks {
 }
 
 impl Shared {
-    /// Blocks while the condition holds, until the deadline at the latest. Returns whether it still holds.
+    /// Blocks while the condition is true, at most until the deadline. Returns whether it is still true.
     fn wait_while(&self, deadline: Instant, condition: impl Fn(&[Task]) -> bool) -> bool {
         let mut tasks = self.tasks.lock();
         while condition(&tasks) {
@@ -421,9 +421,9 @@ fn is_released(tasks: &[Task], id: &str) -> bool {
     tasks.iter().any(|task| task.id == id && task.is_released)
 }
 
-/// The time between two looks at the output of a command that a call waits for.
+/// The interval at which the output of a foreground command is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// The time between two looks at the size of the output of a background command.
+/// The interval at which the size of the output of a background command is checked.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The time that a killed process gets to disappear.
 const REAP_TIME: Duration = Duration::from_secs(2);

@@ -181,7 +181,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Waits for the end, passes on the output, and kills a command that writes without end.
+    /// Passes on the output until the command ends, and kills one that writes without end.
     fn wait(&self, timeout: Duration) -> Option<Exit> {
         let context = self.context;
         let mut tail = OutputTail { path: self.output_file, offset: 0 };

@@ -204,7 +204,7 @@ impl Edit {
     }
 }
 
-/// A replacement whose places in the text are known.
+/// A replacement with its places in the text.
 pub(crate) struct Replacement {
     /// The ranges to replace, sorted.
     ranges: Vec<Range<usize>>,

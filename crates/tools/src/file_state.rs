@@ -39,7 +39,7 @@ pub(crate) struct FileState {
     pub(crate) modified_ms: u64,
     /// The digest of the content, if all of it was seen.
     pub(crate) digest: Option<ContentDigest>,
-    /// The content after a write, to find out what others changed since.
+    /// The content after a write, to detect later changes by others.
     pub(crate) written: Option<String>,
     /// The range of the last Read; `None` after a write.
     pub(crate) range: Option<ReadRange>,
@@ -69,7 +69,7 @@ impl FileStates {
         Self::default()
     }
 
-    /// Records that the model knows the whole content of a file as of a time, in milliseconds since 1970.
+    /// Records that the model has seen the whole content of a file as of a time, in milliseconds since 1970.
     ///
     /// For a resumed session: the content of each Read without a range, Write and Edit in the log, with the
     /// time of its line.
@@ -96,10 +96,10 @@ impl FileStates {
         paths
     }
 
-    /// Returns the files that others changed after the model wrote them, each once. From then on the model
-    /// knows the new content.
+    /// Returns the files that others changed after the model wrote them, each once. The new content then
+    /// counts as seen.
     ///
-    /// The loop calls this after each round of tool calls and tells the model, with an `edited_text_file`
+    /// The loop calls this after each round of tool calls and sends the model an `edited_text_file`
     /// attachment for each. Files that were only read are not watched: writing to them is refused instead.
     #[must_use]
     pub fn take_changed(&self, profile: &Profile, limits: &Limits) -> Vec<ChangedFile> {
@@ -171,7 +171,7 @@ mod tests {
             .map(|n| if n == 20 { "20\tline twenty".to_owned() } else { format!("{n}\tline {n}") })
             .collect();
         assert_eq!(changes(&fixture), [("$CWD/a.txt".to_owned(), snippet.join("\n"))]);
-        // The model knows the content now, and the file is no longer watched.
+        // The model has read the content, so the file is no longer watched.
         let note = fixture.text("Read", r#"{"file_path": "a.txt"}"#);
         assert!(note.starts_with("Wasted call"), "{note}");
         fixture.put("a.txt", "x\n");

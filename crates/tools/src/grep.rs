@@ -121,7 +121,7 @@ impl Grep {
                 "count" => SearchMode::Counts,
                 _ => SearchMode::Files,
             },
-            // One more than can be shown, to know whether there are more.
+            // One more than can be shown, to detect that there are more.
             max_items: page.end().map(|end| end.saturating_add(1)),
             path,
         };

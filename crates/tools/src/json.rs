@@ -6,7 +6,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A JSON value whose objects keep the order of their members.
+/// A JSON value. Objects keep the order of their members.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Json {
     Null,

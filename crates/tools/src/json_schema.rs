@@ -145,7 +145,7 @@ impl Check<'_> {
     fn text(&mut self, schema: &Json, text: &str, place: &Place) {
         self.length(schema, ("maxLength", "minLength"), text.chars().count(), "characters", place);
         let pattern = schema.get("pattern").and_then(Json::as_str);
-        // A pattern that this syntax does not know is not enforced.
+        // A pattern that the regex crate does not support is not enforced.
         let is_violated = |pattern: &&str| Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text));
         if let Some(pattern) = pattern.filter(is_violated) {
             self.fail(place, &format!("must match pattern \"{pattern}\""));

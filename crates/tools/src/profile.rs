@@ -32,7 +32,7 @@ pub struct Profile {
     /// Whether a call whose input is not JSON is answered as such; otherwise it counts as a call without
     /// input.
     pub(crate) reports_unparsed_input: bool,
-    /// Whether the error of a disabled tool says that the tool exists.
+    /// Whether the error of a disabled tool mentions that the tool exists.
     pub(crate) names_disabled_tools: bool,
     /// Text appended to the results of Write and Edit.
     pub(crate) written_suffix: &'static str,

@@ -253,7 +253,7 @@ mod tests {
             fixture.put("n.ipynb", r#"{"cells": [{"cell_type": "code", "source": 5, "outputs": {"a": 1}}]}"#);
             fixture.run("Read", r#"{"file_path": "x"}"#);
             fixture.run("Read", r#"{"file_path": "n.ipynb"}"#);
-            // Bash and the web are left out: they would do what the values say.
+            // Bash and the web are left out: they would run the commands and requests in the values.
             let tools = fixture
                 .tools
                 .tools()

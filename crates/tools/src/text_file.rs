@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::output::Failure;
 use crate::paths::errno_text;
 
-/// The text of a file with line feeds as line ends, and what is needed to write it back.
+/// The text of a file with line feeds as line ends, and the encoding and line ends to write it back with.
 #[derive(Debug, Clone)]
 pub(crate) struct TextFile {
     /// The text. A byte order mark stays its first character; invalid bytes are U+FFFD.

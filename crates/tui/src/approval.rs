@@ -1,4 +1,4 @@
-//! Questions about calls: a preview of what will run or change, and the answers.
+//! Questions about calls: a preview of the command or the change, and the answers.
 
 mod preview;
 
@@ -29,7 +29,7 @@ pub(crate) struct Approval {
     pub(crate) id: String,
     /// One line about the call.
     pub(crate) title: String,
-    /// The preview: exactly what will run or change.
+    /// The preview: exactly the command that will run, or the change that will be made.
     pub(crate) lines: Vec<TermText>,
     /// Why the call is not permitted by itself.
     pub(crate) reason: Option<String>,

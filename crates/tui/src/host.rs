@@ -41,7 +41,7 @@ pub trait ScreenHost: Send + Sync {
     /// The reason if it cannot be written.
     fn remove_rule(&self, rule: &ScreenRule) -> Result<(), String>;
 
-    /// Restores the files of a session as they were at a prompt. Returns what was done, in one line.
+    /// Restores the files of a session as they were at a prompt. Returns a summary in one line.
     ///
     /// # Errors
     ///

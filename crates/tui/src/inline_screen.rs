@@ -145,7 +145,7 @@ impl<W: Write> InlineScreen<W> {
         }
     }
 
-    /// Writes a line from the first column on, and erases what was there.
+    /// Writes a line from the first column on, and erases the previous content.
     fn line(&self, text: &mut String, line: &TermText) {
         text.push_str(&self.theme.apply(line.as_str()));
         // After a full line, the cursor may still be on its last character.

@@ -1,4 +1,4 @@
-//! The threads that wait for keys and signals.
+//! The threads that read keys and signals.
 
 use std::io;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(crate) fn start_input(queue: &Arc<EventQueue>, gate: &Arc<InputGate>) -> io:
     Ok(())
 }
 
-/// Starts the thread that waits for signals.
+/// Starts the thread that handles signals.
 pub(crate) fn start_signals(queue: &Arc<EventQueue>) -> io::Result<()> {
     #[cfg(unix)]
     {

@@ -49,7 +49,7 @@ mod tests {
             budget.add_write(budget.lines(false), slow);
         }
         assert_eq!(budget.lines(false), MIN_LINES);
-        // A short update says nothing about long ones.
+        // The time of a short update does not predict that of long ones.
         budget.add_write(2, Duration::from_micros(10));
         assert_eq!(budget.lines(false), MIN_LINES);
         for _ in 0..5 {

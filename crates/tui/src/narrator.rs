@@ -204,7 +204,7 @@ impl Narrator {
         }
     }
 
-    /// Ends a text whose reply was cut off and is sent again.
+    /// Ends the text of a reply that was cut off and is sent again.
     fn restart_reply(&mut self) {
         self.end_text();
         self.print_note(TextLabel::Warning, "The connection was lost; the reply starts again.");

@@ -8,7 +8,7 @@ use threadline_term::TermText;
 use crate::model::Model;
 use crate::queue::{EventQueue, InputEvent};
 
-/// Writes what is new in a model as lines.
+/// Writes the new content of a model as lines.
 #[derive(Debug)]
 pub(crate) struct PlainScreen<W> {
     out: W,

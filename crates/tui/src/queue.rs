@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::message::AgentMessage;
 
-/// The number of pending messages at which the agent waits for the screen.
+/// The number of pending messages at which the agent is blocked.
 const MAX_MESSAGES: usize = 1024;
 
 /// An event from outside of the agent.

@@ -32,7 +32,7 @@ pub(crate) fn recent_lines(log: &Path, page: TermPage) -> Vec<TermText> {
 }
 
 fn read_end(log: &Path) -> std::io::Result<Vec<u8>> {
-    // Opening a pipe would wait for a writer.
+    // Opening a pipe would block until it has a writer.
     if !fs_err::metadata(log)?.is_file() {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }

@@ -5,7 +5,7 @@ use std::sync::Once;
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-/// Bracketed paste, and keys that can be told apart (such as Shift-Enter) where the terminal supports it.
+/// Bracketed paste, and distinct codes for keys such as Shift-Enter where the terminal supports it.
 const ENTER: &str = "\u{1b}[?2004h\u{1b}[>1u";
 /// Ends synchronized output and all of the above, resets styles, shows the cursor.
 const LEAVE: &str = "\u{1b}[?2026l\u{1b}[<u\u{1b}[?2004l\u{1b}[0m\u{1b}[?25h";

@@ -54,7 +54,7 @@ pub(crate) enum WorkerCommand {
         part: SummaryPart,
         cancel: CancelToken,
     },
-    /// Nothing: only ends the wait for background work, and a turn of it.
+    /// No work: ends the wait for background work, and a turn of it.
     Wake,
     /// A line for the memory file.
     Remember(String),

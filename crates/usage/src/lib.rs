@@ -121,4 +121,4 @@ pub use window::{LimitNotice, LimitWindow, limit_end, windows};
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+mod readme_examples {}

@@ -157,4 +157,4 @@ pub use visible::{is_hidden, visible, visible_name};
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct ReadmeExamples;
+mod readme_examples {}

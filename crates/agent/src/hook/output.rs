@@ -50,7 +50,7 @@ pub(crate) struct HookOutput {
     pub(crate) is_object: bool,
     /// The reason if the turn must end.
     pub(crate) stop: Option<String>,
-    /// The reason if the hook stops what the event is about.
+    /// The reason if the hook blocks the event's action: the prompt, the call, the end of the turn.
     pub(crate) block: Option<String>,
     /// A message for the person.
     pub(crate) system_message: Option<String>,

@@ -19,7 +19,7 @@ const SHORT_WAIT: Duration = Duration::from_millis(50);
 const NOTIFICATION: &str = "task-notification";
 
 impl Agent {
-    /// Waits for background tasks and runs a turn for each that ends, until none is left.
+    /// Runs a turn for each background task that ends, until none is left.
     pub fn run_background(
         &mut self,
         cancel: &CancelToken,

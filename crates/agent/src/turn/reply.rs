@@ -142,7 +142,7 @@ impl Agent {
             request_id: reply.request_id.as_deref(),
             error: None,
         });
-        // A sub-agent counts as started with its call, although it waits for the end of the reply.
+        // A sub-agent counts as started with its call, although it starts after the reply.
         if let Some(source) = prepared.call.as_ref().and_then(|call| call.sub_agent.as_deref()) {
             events(AgentEvent::SubAgent { source, event: &SubAgentEvent::Started });
         }
@@ -186,7 +186,7 @@ impl Agent {
         Ok(self.config.max_budget_usd.filter(|budget| self.totals.cost_usd() >= *budget))
     }
 
-    /// Decides what follows a reply without calls: the end of the turn, or another request.
+    /// Ends the turn after a reply without calls, or requests another reply.
     pub(super) fn finish_reply(
         &mut self,
         reply: &Reply,

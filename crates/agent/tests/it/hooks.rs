@@ -1,4 +1,4 @@
-//! Hooks: what their answers change, and which lines they leave.
+//! Hooks: the effects of their answers, and the lines that record them.
 
 use std::sync::Arc;
 

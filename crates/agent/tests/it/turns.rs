@@ -15,7 +15,7 @@ use threadline_testkit::api::{ScriptedApi, ScriptedReply};
 
 use crate::harness::Stage;
 
-/// The type of each line, and what it is about.
+/// The type and the subject of each line.
 fn outline(stage: &Stage) -> Vec<String> {
     let line = |line: &String| {
         let line: Value = serde_json::from_str(line).unwrap();

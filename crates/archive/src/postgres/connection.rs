@@ -117,7 +117,7 @@ pub(super) fn is_conflict(error: &ArchiveError) -> bool {
     matches!(error, ArchiveError::Database { is_conflict: true, .. })
 }
 
-/// Converts an error. The message contains what the server said, and nothing of the address.
+/// Converts an error. The message contains the answer of the server, and nothing of the address.
 pub(super) fn database(action: &'static str, error: &postgres::Error) -> ArchiveError {
     let reason = match error.as_db_error() {
         Some(answer) => match answer.detail() {

@@ -96,7 +96,7 @@ impl CopyRows {
     }
 }
 
-/// Returns a number that depends on all bytes of a row. Sums of these numbers say whether rows have changed.
+/// Returns a checksum of all bytes of a row. Sums of checksums show whether rows have changed.
 pub(super) fn row_sum(row: &[u8]) -> i64 {
     let digest = Sha256::digest(row);
     i64::from_be_bytes(std::array::from_fn(|i| digest[i]))

@@ -148,7 +148,7 @@ impl<'t, 'c> FileCopier<'t, 'c> {
         Ok(())
     }
 
-    /// Adds a line and, for a log, what is derived from it. Returns the sum of the derived rows.
+    /// Adds a line and, for a log, the rows derived from it. Returns the sum of the derived rows.
     fn line(&mut self, row: &mut StoredFile, at: i64, line: &[u8], ending: Ending, is_log: bool) -> i64 {
         let line_no = row.n_lines + 1;
         row.longest_line = row.longest_line.max(length(line));

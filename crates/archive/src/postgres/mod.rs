@@ -2,7 +2,7 @@
 //!
 //! The lines of logs and the chunks of other files are rows, byte for byte. Messages, tool calls and the
 //! figures of model calls are derived from the lines when they are copied, so that search and usage run in
-//! the database. A push copies some files per transaction; an interrupted one leaves what was committed.
+//! the database. A push copies some files per transaction; an interrupted one leaves the committed files.
 
 mod connection;
 mod copy_format;

@@ -1,4 +1,4 @@
-//! Copies what is new in a home to the database.
+//! Copies the new content of a home to the database.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Seek as _};
@@ -120,7 +120,7 @@ impl HomePush<'_> {
 
     fn transaction(&self, client: &mut postgres::Client, job: &[HomeFile]) -> Result<JobEnd, ArchiveError> {
         let mut transaction = client.transaction().action("write to")?;
-        // Processes that push the same home wait for each other.
+        // Processes that push the same home run one after the other.
         let lock = "select id from threadline.homes where id = $1 for update";
         transaction.query_one(lock, &[&self.home_id]).action("lock")?;
         let names: Vec<&str> = job.iter().map(|file| &*file.name).collect();

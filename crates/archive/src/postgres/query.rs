@@ -97,7 +97,7 @@ impl PostgresArchive {
     }
 }
 
-/// Marks the calls of files whose push was interrupted before it did.
+/// Marks the calls of files if their push was interrupted before that.
 fn mark_all(client: &mut impl GenericClient) -> Result<(), ArchiveError> {
     let unmarked = "select coalesce(array_agg(id), '{}') from threadline.files where not is_marked";
     let unmarked: Vec<i64> = client.query_one(unmarked, &[]).action("read")?.get(0);

@@ -8,7 +8,7 @@ use crate::postgres::connection::DatabaseResult as _;
 /// The statements that lead from each version of the tables to the next one.
 const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
 
-/// The lock that is held while tables are changed.
+/// The lock for changes of tables.
 const LOCK: i64 = 0x7468_7264_6c69_6e65;
 
 /// Creates the tables or brings them to the current version. Without `create`, the tables must exist.

@@ -75,7 +75,7 @@ fn an_archive_is_encrypted_or_not() {
     setup.key = Some(key);
     let refused = setup.push_to(&setup.archive(), "laptop");
     assert!(matches!(refused, Err(ArchiveError::NotEncrypted)));
-    // One without the object that says so is an earlier one.
+    // An archive without the format object is from an earlier version.
     fs::remove_file(setup.folder().join("format")).unwrap();
     let refused = setup.push_to(&setup.archive(), "laptop");
     assert!(matches!(refused, Err(ArchiveError::NotEncrypted)));

@@ -72,7 +72,7 @@ impl SourceHome {
         self.push_at(archive, machine, far_future())
     }
 
-    /// Pushes the home from a machine whose clock says `now`.
+    /// Pushes the home from a machine with the clock at `now`.
     pub(crate) fn push_at(
         &self,
         archive: &Archive,

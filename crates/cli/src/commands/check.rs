@@ -152,7 +152,7 @@ fn log_title(cx: &Context, path: &Path) -> TermText {
     text!("{}  {id}", page.paint(TextLabel::Title, title))
 }
 
-/// Writes the totals, and what to type next.
+/// Writes the totals, and the next command to type.
 fn write_notes(cx: &Context, checked: &CheckReport, is_listed: bool, n_notes: usize) {
     let logs = plural(checked.n_logs as u64, "log");
     cx.ui.note(&format!("{logs} checked, {}", checked.totals()));

@@ -419,7 +419,7 @@ impl ShowArgs {
         })
     }
 
-    /// Returns the outcome, given whether nothing was shown. Says so if options selected nothing.
+    /// Returns the outcome, given whether nothing was shown. Prints a note if options selected nothing.
     fn outcome(&self, cx: &Context, family: &SessionFamily, is_empty: bool) -> CommandOutcome {
         let filter = filter(self, self.level());
         if !is_empty || !filter.selects_items() {

@@ -118,7 +118,7 @@ fn archived_sessions_answer_like_local_ones() {
     }
 }
 
-/// Leaves out what depends on the time of the run.
+/// Removes values that depend on the time of the run.
 fn without_times(out: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in out.lines() {

@@ -69,7 +69,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Sorts lines, and leaves out what depends on the time of the run.
+/// Sorts lines, and removes values that depend on the time of the run.
 fn normal(out: &str) -> Vec<String> {
     let line = |line: &str| {
         let Ok(mut value) = serde_json::from_str::<serde_json::Value>(line) else { return line.to_owned() };

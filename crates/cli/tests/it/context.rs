@@ -1,4 +1,4 @@
-//! `context`: what filled the window at each model call.
+//! `context`: the parts of the window at each model call.
 
 use insta::assert_snapshot;
 use threadline_testkit::TestHome;

@@ -48,7 +48,7 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("trace/src/event.rs", "api_error", "the name of an event in a span"),
 ];
 
-/// Sources of the client, which speak other protocols with words that logs contain too, and whether all of
+/// Sources of the client, which implement other protocols with the same words as logs, and whether all of
 /// the keys may appear. Where they may not, keys in camel case belong to logs only.
 const PROTOCOLS: &[(&str, bool, &str)] = &[
     ("api/", true, "the Messages API"),

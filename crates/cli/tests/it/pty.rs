@@ -124,7 +124,7 @@ fn link_length(text: &str) -> Option<usize> {
         .then_some(5 + end + 2)
 }
 
-/// Keys whose values determine the type of a line and its relation to other lines.
+/// Keys with values that determine the type of a line and its relation to other lines.
 const STRUCTURAL_KEYS: [&str; 14] = [
     "type",
     "uuid",

@@ -27,7 +27,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("chat --acp", "answers an editor"),
 ];
 
-/// Commands whose answer is that there are problems.
+/// Commands that report problems.
 const NEGATIVE: &[&str] = &["check", "edit redact last --check"];
 
 /// Returns the commands of the table of tasks, without `threadline`. An option alone belongs to the first

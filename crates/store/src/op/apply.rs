@@ -91,7 +91,7 @@ impl Operations {
             executor.copy_all_ahead(&receipt, Version::After)?;
             self.set_state(&mut receipt, OperationState::Applying)?;
             self.switch_to(&mut receipt, Version::After, true, &mut executor)?;
-            // A file whose new content is the old one keeps its staged copy until here.
+            // If the new content of a file is the old one, its staged copy still exists here.
             executor.clear_staged(&receipt, false)?;
             executor.set_times(&receipt, Version::After)?;
             self.set_state(&mut receipt, OperationState::Done)
@@ -163,7 +163,7 @@ impl Operations {
                     let mut kept = self.fs.create_new(&path, Visibility::Private)?;
                     write_all(&*self.fs, &mut kept, &lines)?;
                     self.fs.sync(&kept, &path)?;
-                    // A log that is read-only is reported before the receipt says that files are changed. An
+                    // A read-only log is reported before the receipt states that files are changed. An
                     // undo creates a private file in the log's folder: a folder where that is impossible is
                     // reported now, too.
                     executor.check_can_append(i, file)?;

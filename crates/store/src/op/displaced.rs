@@ -272,7 +272,7 @@ impl Executor<'_> {
         Ok(None)
     }
 
-    /// Keeps what another program wrote to the backup that is about to be replaced by a displaced file: its
+    /// Keeps the bytes that another program wrote to a backup, before a displaced file replaces it: its
     /// lines are appended to the successor of that file, or to the file itself. Other bytes stay in a file
     /// with another name, and so does a backup that is still open.
     fn keep_late_bytes(
@@ -477,7 +477,7 @@ impl Executor<'_> {
     }
 }
 
-/// Moves the position of `old` behind what `copy` contains, if that is the beginning of `old`.
+/// Moves the position of `old` behind the content of `copy`, if `old` begins with it.
 fn continue_copy(old: &mut File, copy: &mut File) -> io::Result<bool> {
     let length = copy.metadata()?.len();
     Ok(FileDigest::read_from(copy)? == FileDigest::read_from(old.take(length))?)

@@ -41,7 +41,7 @@ pub(super) struct Executor<'a> {
     pub(super) displaced: Vec<Displaced>,
     /// By file, the range of an append that a full disk cut short.
     pub(super) partial: HashMap<usize, (u64, u64)>,
-    /// The files whose change was started.
+    /// The files that were changed, completely or in part.
     pub(super) touched: HashSet<usize>,
     /// Whether the operation was interrupted while it was applied for the first time.
     pub(super) is_unfinished: bool,
@@ -90,7 +90,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The private path whose file is exchanged with the one at `path`.
+    /// The private path of the file that is exchanged with the one at `path`.
     pub(super) fn exchanged_path(&self, path: &Path, i: usize) -> PathBuf {
         self.private_path(path, i, "exchanged")
     }

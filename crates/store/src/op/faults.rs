@@ -394,7 +394,7 @@ impl World {
         for line in rest.lines().filter(|line| !line.is_empty()) {
             *lines.entry(line).or_default() += 1;
         }
-        // The part of a line that nobody has completed.
+        // The part of a line that was not completed.
         if self.changes.iter().any(|change| change.before.is_some_and(|text| text.ends_with(PART))) {
             let n = lines.remove(PART).unwrap_or(0);
             let is_completed = self.written.iter().any(|line| line.starts_with(PART));
@@ -443,7 +443,7 @@ impl World {
         }
     }
 
-    /// Checks that an error says which files were changed, and the state that the operation is in.
+    /// Checks that an error names the changed files and the state of the operation.
     fn check_error(&self, phase: Phase, error: &OpError) {
         let from = if phase == Phase::Undo { Version::After } else { Version::Before };
         let mut n_named = 0;

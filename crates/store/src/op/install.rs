@@ -16,7 +16,7 @@ use super::version::{
 use super::{FileAction, FileDigest, OpError, ReceiptFile};
 use crate::disk::{CAN_EXCHANGE, Visibility, describe};
 
-/// The content of a staged file, without what other programs wrote to it.
+/// The content of a staged file, without additions of other programs.
 #[derive(Clone, Copy)]
 enum OwnContent {
     /// The lines up to this offset.
@@ -28,7 +28,7 @@ enum OwnContent {
 }
 
 impl Executor<'_> {
-    /// Changes a file whose status is `Status::Ready` to version `to`. The displaced file is pending until
+    /// Changes a file with the status `Status::Ready` to version `to`. The displaced file is pending until
     /// [`Executor::settle`].
     pub(super) fn change(
         &mut self,
@@ -281,9 +281,9 @@ impl Executor<'_> {
         Ok(self.fs.remove_file(exchanged)?)
     }
 
-    /// Removes the second name of the staged file. What other programs wrote to it while it had the name
-    /// `path` is kept: lines are appended to the file that has the name now, another file is moved into the
-    /// operation's folder.
+    /// Removes the second name of the staged file. Bytes that other programs wrote to it while it had the
+    /// name `path` are kept: lines are appended to the file that has the name now, another file is moved
+    /// into the operation's folder.
     fn remove_exchanged(
         &mut self,
         i: usize,

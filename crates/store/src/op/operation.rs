@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Defines an enum whose variants are written by name in receipts. An unknown name is an error.
+/// Defines an enum with variants that receipts contain by name. An unknown name is an error.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*

@@ -163,7 +163,7 @@ impl Operations {
         self.dir.with_extension("lock")
     }
 
-    /// Waits for the lock that lets one operation of a user run at a time.
+    /// Acquires the lock, so that one operation of a user runs at a time.
     pub(super) fn lock(&self) -> Result<File, OpError> {
         create_folders(&*self.fs, &self.dir, Visibility::Private)?;
         let file = open_own_file(&self.lock_path())?;
@@ -189,7 +189,7 @@ fn take_interrupted(receipts: &mut Vec<Receipt>) -> Option<Receipt> {
     Some(receipts.swap_remove(i))
 }
 
-/// Finds the receipt whose id is `id`, or the only one whose id begins with it.
+/// Finds the receipt with the id `id`, or the only one with an id that begins with it.
 fn find_by_id(id: &str, found: Vec<Receipt>, bad: Vec<BadReceipt>) -> Result<Receipt, OpError> {
     let matches = |candidate: &str| !id.is_empty() && candidate.starts_with(id);
     let mut found: Vec<Receipt> = found.into_iter().filter(|receipt| matches(&receipt.id)).collect();

@@ -40,7 +40,7 @@ pub struct Receipt {
     pub command: Vec<String>,
     /// The time, in RFC 3339.
     pub made_at: String,
-    /// A number that increases with every operation. Operations that wait for each other get it in the order
+    /// A number that increases with every operation. Concurrent operations get it in the order
     /// in which they change files; their times may be in another order.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub apply_order: u64,

@@ -17,7 +17,7 @@ fn record(fixture: &Fixture, command: &str) -> String {
     fixture.record("Bash", &serde_json::json!({ "command": command }).to_string())
 }
 
-/// Waits for a condition that another process brings about.
+/// Blocks until another process has made a condition true.
 fn wait_until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !condition() {

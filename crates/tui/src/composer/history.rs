@@ -106,7 +106,7 @@ impl PromptHistory {
 }
 
 fn read_prompts(file: &Path, project: &str) -> io::Result<Vec<String>> {
-    // Opening a pipe would wait for a writer.
+    // Opening a pipe would block until it has a writer.
     if !fs_err::metadata(file)?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }

@@ -9,7 +9,7 @@ use super::text_area::TextArea;
 pub(crate) struct ViKeys {
     /// Whether keys are commands, and not text.
     pub(crate) is_normal: bool,
-    /// The operator that waits for a movement: `d` or `c`.
+    /// The operator that a movement will complete: `d` or `c`.
     operator: Option<char>,
 }
 

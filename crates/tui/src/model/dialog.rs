@@ -118,7 +118,7 @@ impl Dialog {
     }
 
     /// Takes a line that was typed on a screen for screen readers: the number of an item, a text, or the name
-    /// of a list of rules. Returns the key that it stands for.
+    /// of a list of rules. Returns the equivalent key.
     pub(crate) fn line_key(&mut self, line: &str) -> KeyCode {
         let line = line.trim();
         if let Some(input) = &mut self.input {

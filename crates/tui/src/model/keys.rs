@@ -97,7 +97,7 @@ impl Model {
         self.entered(prompt, now)
     }
 
-    /// Marks the options whose numbers a line contains, and sends them.
+    /// Marks the options with the numbers in a line, and sends them.
     fn several_options(&mut self, line: &str) -> Vec<Effect> {
         for digit in line.chars().filter(char::is_ascii_digit) {
             self.approval_key(KeyEvent::new(KeyCode::Char(digit), KeyModifiers::NONE));

@@ -33,7 +33,7 @@ struct OpenCall {
 pub(super) struct CallResult<'a> {
     pub(super) timestamp: Millis,
     pub(super) record: Option<&'a RawValue>,
-    /// Whether the call was interrupted. The message alone says that it was rejected.
+    /// Whether the call was interrupted. Its message is that of a rejected call.
     pub(super) is_interrupted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Tests on a real server. Without one, they say so and pass.
+//! Tests on a real server. Without one, they print that they were skipped.
 
 mod access;
 mod faults;

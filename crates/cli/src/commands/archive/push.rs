@@ -1,4 +1,4 @@
-//! `archive push`: copies what is new.
+//! `archive push`: copies new content to an archive.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! `archive status`: what is archived, what is missing, and what Claude Code deletes next.
+//! `archive status`: archived and missing sessions, and those that Claude Code deletes next.
 
 use std::time::{Duration, SystemTime};
 

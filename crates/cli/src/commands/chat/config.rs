@@ -383,7 +383,7 @@ fn child_environment(settings: &SettingsStack) -> Vec<(OsString, OsString)> {
     let own = settings.env().into_iter().map(|(name, value)| (name.into(), value.into()));
     let all = std::env::vars_os().chain(own);
     let kept = all.filter(|(name, _)| !CREDENTIALS.iter().any(|secret| name == secret));
-    // An editor that a command opens would wait for ever.
+    // A command that opens an editor would never end.
     let marks = [("CLAUDECODE".into(), "1".into()), ("GIT_EDITOR".into(), "true".into())];
     let mut environment = kept.chain(marks).collect();
     refuse_bare_repositories(&mut environment);
@@ -391,7 +391,7 @@ fn child_environment(settings: &SettingsStack) -> Vec<(OsString, OsString)> {
 }
 
 /// Makes git refuse repositories that are folders of a project and not its `.git`: their configuration can
-/// run commands. What the user sets in the environment is kept, also another value.
+/// run commands. A value of the user's environment is kept, also a different one.
 fn refuse_bare_repositories(environment: &mut Vec<(OsString, OsString)>) {
     const KEY: &str = "safe.bareRepository";
     let is_key = |(name, value): &(OsString, OsString)| {
@@ -413,7 +413,7 @@ fn refuse_bare_repositories(environment: &mut Vec<(OsString, OsString)>) {
 fn hook_environment(environment: &[(OsString, OsString)], cwd: &Path) -> Vec<(OsString, OsString)> {
     let own = [
         ("CLAUDE_PROJECT_DIR".into(), cwd.into()),
-        // Hooks tell a headless session from an interactive one by this value.
+        // By this value, hooks distinguish headless and interactive sessions.
         ("CLAUDE_CODE_ENTRYPOINT".into(), "sdk-cli".into()),
     ];
     environment.iter().cloned().chain(own).collect()

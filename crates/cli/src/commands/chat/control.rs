@@ -1,7 +1,7 @@
 //! Standard input in stream-json: prompts, and the requests and answers of the program at the other end.
 //!
 //! A thread reads the lines. Prompts are queued; requests are answered at once, also while a turn runs;
-//! answers are given to the calls that wait for them.
+//! answers are passed to the pending calls.
 
 mod answer;
 
@@ -42,7 +42,7 @@ struct ControlState {
     log: Mutex<PathBuf>,
     /// The turn that runs.
     turn: Mutex<Option<CancelToken>>,
-    /// Calls that wait for an answer, by the id of their request.
+    /// Calls with a pending answer, by the id of their request.
     pending: Mutex<HashMap<String, Sender<Result<RawObject, NoAnswer>>>>,
     /// Whether standard input has ended, so that no answer can come.
     is_ended: Mutex<bool>,

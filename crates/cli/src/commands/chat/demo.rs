@@ -1,4 +1,4 @@
-//! The scripted model behind `--demo`: shows what a chat does, without a key and without a network.
+//! The scripted model of `--demo`: demonstrates a chat without a key and without a network.
 
 use std::collections::VecDeque;
 use std::io::{Cursor, Read};

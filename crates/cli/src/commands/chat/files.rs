@@ -9,7 +9,7 @@ use threadline_store::{FileUpdate, update_file};
 ///
 /// # Errors
 ///
-/// If a link leads out of all `roots`, to a place that the person may not know about, or to nothing.
+/// If a link leads out of all `roots`, where the person may not expect the file, or to nothing.
 pub(super) fn resolve_inside(file: &Path, roots: &[&Path]) -> io::Result<PathBuf> {
     let target = match std::fs::symlink_metadata(file) {
         Ok(_) => file.canonicalize()?,

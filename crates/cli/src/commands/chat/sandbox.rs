@@ -33,7 +33,7 @@ pub(super) fn sandbox(
         let domains = &settings.sandbox.network.allowed_domains;
         (!domains.is_empty()).then_some(domains)
     });
-    // Hosts cannot be told apart here, so that only `*` allows the network.
+    // The sandbox cannot distinguish hosts, so only `*` allows the network.
     let allows_network = domains.is_some_and(|domains| domains.iter().any(|domain| domain == "*"));
     let policy = SandboxPolicy { writable, allows_network };
     let missing = SandboxSupport::probe().missing(&policy).map(str::to_owned);

@@ -196,7 +196,7 @@ impl ScreenHost for ChatHost {
     }
 
     fn pick_session(&self) -> Option<PathBuf> {
-        // The thread that handles signals waits for the picker.
+        // The thread that handles signals runs after the picker, so a flag takes its place here.
         let is_stopped = Arc::new(AtomicBool::new(false));
         #[cfg(unix)]
         let handlers = {

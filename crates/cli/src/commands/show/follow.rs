@@ -87,9 +87,9 @@ struct Shown {
     pending_lines: HashSet<u64>,
     /// Whether the turns that existed at the start have been shown.
     has_begun: bool,
-    /// Number of the last turn whose heading was shown.
+    /// Number of the last turn with a shown heading.
     headed: usize,
-    /// Number and model calls of the last turn whose end was shown.
+    /// Number and model calls of the last turn with a shown end.
     ended: (usize, u64),
     /// The last turn, with its calls without a result.
     last: Option<TurnView>,

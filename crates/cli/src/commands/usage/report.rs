@@ -128,7 +128,7 @@ impl UsageReport<'_> {
         is_printed || key_cells(key).any(|cell| cell == name)
     }
 
-    /// Says that there are no groups with some names, and which there are.
+    /// Prints a note about names without a group, with the names of the existing groups.
     pub(super) fn note_unknown(&self, names: &[&String], by: GroupBy, groups: &CallGroups) {
         const MAX_NAMES: usize = 8;
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();

@@ -17,7 +17,7 @@ impl Random {
     }
 }
 
-/// One step of a script: what the person types, and what the API answers.
+/// One step of a script: the input of the person, and the answer of the API.
 enum Step {
     Text,
     Fault,
@@ -62,7 +62,7 @@ fn screen_and_session_agree_after_random_turns() {
                 Step::Approved
             }
             8 => {
-                // A command that only reads needs no answer. It waits for the pipe.
+                // A command that only reads needs no permission. It blocks until the pipe is written.
                 replies
                     .extend([ScriptedReply::call("Bash", json!({"command": format!("cat go-{i}")})), answer]);
                 Step::Joined

@@ -20,7 +20,7 @@ pub(super) struct Connection {
 
 #[derive(Default)]
 struct ConnectionState {
-    /// Requests that wait for an answer, by their id.
+    /// Pending requests by id.
     pending: HashMap<String, Sender<Option<RawObject>>>,
     is_ended: bool,
 }

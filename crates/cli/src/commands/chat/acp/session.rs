@@ -170,7 +170,7 @@ struct SessionOutput {
     connection: Arc<Connection>,
     translator: Translator,
     permissions: SharedPermissions,
-    /// The mode that the editor knows.
+    /// The mode that was last reported to the editor.
     mode: PermissionMode,
 }
 
@@ -250,7 +250,7 @@ impl SessionOutput {
         }
     }
 
-    /// Reports a mode that changed since the editor was told.
+    /// Reports the mode if it has changed since the last report.
     fn report_mode(&mut self) {
         let mode = self.permissions.mode();
         if std::mem::replace(&mut self.mode, mode) != mode {

@@ -19,7 +19,7 @@ impl PickerPurpose {
         }
     }
 
-    /// Returns what Enter does.
+    /// Returns the label of the Enter key.
     fn verb(self) -> &'static str {
         match self {
             Self::Show => "open",

@@ -113,7 +113,7 @@ fn results_have_texts_and_images_and_failures() {
     let image = json!({"type": "image", "data": "QQ==", "mimeType": "image/png"});
     let shown = json!([{"type": "content", "content": {"type": "text", "text": "a"}}, {"type": "content", "content": image}]);
     assert_eq!(update["content"], shown);
-    // The result of a call that the editor does not know.
+    // The result of a call that was not sent to the editor.
     assert_eq!(result(&mut translator, block, None), json!([]));
 }
 
