@@ -1,4 +1,4 @@
-//! Sub-agents that work while the session goes on.
+//! Sub-agents that run while the session continues.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ pub(crate) struct BackgroundAgents {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Cancels all of them.
     cancel: CancelToken,
-    /// The sub-agents whose end was not reported to the model yet.
+    /// The sub-agents that have ended, if that was not reported to the model yet.
     finished: Mutex<VecDeque<FinishedAgent>>,
 }
 

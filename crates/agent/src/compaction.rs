@@ -1,4 +1,4 @@
-//! Compaction: the model summarises the conversation, and the session goes on from the summary.
+//! Compaction: the model summarises the conversation, and the session continues from the summary.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::summary::{instruction, request_summary, summary_of};
 const RESERVE: u64 = 13_000;
 /// The largest reply that the window is kept free for, in tokens.
 const MAX_REPLY_RESERVE: u64 = 20_000;
-/// How many of the files that the model has seen last are attached again.
+/// The number of recently read files that are attached again.
 const MAX_FILES: usize = 5;
 /// The number of bytes of text that count as one token in estimates.
 pub(crate) const BYTES_PER_TOKEN: usize = 4;
@@ -181,7 +181,7 @@ impl Agent {
         Ok(summary)
     }
 
-    /// Writes the boundary and the summary, and starts the conversation anew from them.
+    /// Writes the boundary and the summary, and restarts the conversation from them.
     fn write_compaction(
         &mut self,
         trigger: CompactTrigger,

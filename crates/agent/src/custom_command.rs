@@ -7,7 +7,7 @@ use crate::front_matter::FrontMatter;
 
 /// The largest number of commands and skills.
 const MAX_COMMANDS: usize = 1000;
-/// How deep command folders can be nested.
+/// The maximum depth of nested command folders.
 const MAX_DEPTH: usize = 4;
 
 /// A slash command or a skill.

@@ -124,7 +124,7 @@ pub enum AgentEvent<'a> {
     },
     /// A turn begins: its prompt was accepted.
     TurnStart,
-    /// The session goes on in another log.
+    /// The session continues in another log.
     SessionChanged {
         /// The id of the new session.
         session_id: &'a str,

@@ -89,13 +89,13 @@ fn is_border(line: &str) -> bool {
     line.trim_end() == "---"
 }
 
-/// Parses a table whose values are texts, lists of texts, or something that is read over. `None` if the text
-/// is something else, or no YAML.
+/// Parses a table of texts and lists of texts; other values are skipped. `None` if the text is something
+/// else, or no YAML.
 fn parse_yaml(text: &str) -> Option<Vec<(String, Value)>> {
     let mut values = Vec::new();
     let mut anchors: HashMap<usize, Value> = HashMap::new();
     let mut aliases = 0;
-    // The depth of the current node, the key whose value is next, and the list that is being read.
+    // The depth of the current node, the key of the next value, and the list that is being read.
     let (mut depth, mut key, mut list) = (0usize, None::<String>, None::<(usize, Vec<String>)>);
     for event in Parser::new_from_str(text) {
         let value = match event.ok()?.0 {

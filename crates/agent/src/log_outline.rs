@@ -2,7 +2,8 @@
 //!
 //! A log may be a hundred times larger than the conversation that is sent: earlier conversations that were
 //! compacted, abandoned branches, sub-agents, results as data. It is read once with its long texts truncated;
-//! everything before a compaction is dropped on the way. Then the few lines that matter are read again.
+//! lines before a compaction are dropped while reading. Then the few lines that a resume needs are read
+//! again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Seek, SeekFrom};

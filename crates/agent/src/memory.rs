@@ -9,14 +9,14 @@ use crate::agent::Agent;
 use crate::definition_file::read_text;
 use crate::front_matter::FrontMatter;
 
-/// How deep files can import each other.
+/// The maximum depth of imports.
 const MAX_IMPORT_DEPTH: usize = 4;
 /// The largest size of all memory files, in bytes.
 const MAX_TOTAL_SIZE: usize = 1 << 20;
 /// The largest number of memory files.
 const MAX_FILES: usize = 200;
 
-/// Where memory files are.
+/// The locations of memory files.
 #[derive(Clone, Debug)]
 pub struct MemoryPaths {
     /// Claude Code's home, such as `~/.claude`.

@@ -106,7 +106,7 @@ impl Mailboxes {
         }
     }
 
-    /// Keeps a sub-agent that has finished. If messages came meanwhile, returns it with them.
+    /// Stores a sub-agent that has finished. If it has pending messages, returns it with them instead.
     pub(crate) fn finish(&self, id: &str, agent: Agent) -> Option<(Agent, Vec<String>)> {
         // Its commands end with it.
         agent.background.kill_all(agent.limits.kill_grace);

@@ -1,4 +1,4 @@
-//! How a version of Claude Code writes its session lines, as data.
+//! The session lines of each version of Claude Code, as data.
 
 /// The lines of a version, as far as versions differ.
 #[derive(Debug)]

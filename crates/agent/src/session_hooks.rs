@@ -17,7 +17,7 @@ use crate::hook::{
 use crate::json::raw;
 use crate::session_writer::{UserLineFields, WriteError};
 
-/// How often in one turn a hook can make the model go on instead of stopping.
+/// The maximum number of times in a turn that a hook can make the model continue instead of stopping.
 const MAX_STOP_BLOCKS: u32 = 8;
 
 /// The reason and the source of the hooks when `/clear` ends a session and starts another.
@@ -39,9 +39,9 @@ pub(crate) enum StopVerdict {
     End,
     /// The turn ends because a hook ended it.
     Stopped,
-    /// The model goes on.
+    /// The model continues.
     GoOn,
-    /// A hook wants the model to go on, for the last time.
+    /// The same, and the limit is reached.
     Exhausted,
 }
 

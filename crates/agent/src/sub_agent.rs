@@ -32,7 +32,7 @@ use crate::session_writer::SessionWriter;
 use crate::tool_calls::{CallScope, PendingCall};
 use crate::turn::TurnPrompt;
 
-/// How deep sub-agents may be nested. Those at this depth cannot start others.
+/// The maximum depth of nested sub-agents. Those at this depth cannot start others.
 const MAX_DEPTH: u32 = 3;
 
 /// Tools of the session's own loop, which sub-agents are not given.
@@ -130,7 +130,7 @@ pub(crate) struct SubAgentRole {
     pub(crate) source: Arc<SubAgentSource>,
     /// The prompt of the session that its lines belong to.
     pub(crate) prompt_id: String,
-    /// How deep it is nested, from 1.
+    /// The depth of nesting, from 1.
     pub(crate) depth: u32,
 }
 
@@ -363,7 +363,7 @@ impl Agent {
         }
         let output = agent.sub_agent_output(source, &summary.text, &forwarder, usage.duration);
         let totals = agent.totals.clone();
-        // A message that came in the last moment is its next task.
+        // A message that arrived before it was stored is its next task.
         if let Some((agent, messages)) = self.mailboxes.finish(&source.agent_id, agent) {
             self.resume_in_background(agent, &messages.join("\n\n"));
         }
@@ -413,7 +413,7 @@ impl Agent {
         self.output_link(&source)
     }
 
-    /// The link to the log of a sub-agent, beside the output of commands.
+    /// The link to the log of a sub-agent, in the folder of the output of commands.
     fn output_link(&self, source: &SubAgentSource) -> PathBuf {
         self.tasks_dir.join(format!("{}.output", source.agent_id))
     }

@@ -307,8 +307,8 @@ impl Agent {
         finished
     }
 
-    /// Whether a call can be left to the program that started the turn. With other calls beside it, their
-    /// results could not be sent without its own; a person at a screen is asked instead.
+    /// Whether a call can be left to the program that started the turn. If the reply has other calls, their
+    /// results could not be sent without this one; a person at a screen is asked instead.
     fn can_defer(&self, call: &PendingCall) -> bool {
         call.is_alone && self.role.is_none() && !self.config.is_interactive
     }

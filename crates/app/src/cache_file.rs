@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use threadline_store::{read_file, replace_own_file};
 
-/// Reads the value of a cache file. Returns `None` if the file does not exist, has another key, or is damaged.
+/// Reads the value of a cache file. `None` if the file does not exist, has another key, or is damaged.
 pub(crate) fn read<T: DeserializeOwned>(file: &Path, key: &str) -> Option<T> {
     let bytes = read_file(file).ok()?;
     let rest = bytes.strip_prefix(key.as_bytes())?.strip_prefix(b"\n")?;

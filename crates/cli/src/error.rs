@@ -87,7 +87,7 @@ pub(crate) fn json_error(code: &str, message: &str, hint: Option<&str>) -> Strin
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Continuation lines are indented, so that no text in a message looks like another part of it.
+        // Continuation lines are indented, so that no line of a message can pass for a cause or a hint.
         writeln!(f, "error: {}", self.message.replace('\n', "\n  "))?;
         for cause in &self.causes {
             writeln!(f, "cause: {}", cause.replace('\n', "\n  "))?;

@@ -275,7 +275,7 @@ impl<'b> LineBlock<'b> {
         self.lines().map(|line| (line, LineSketch::read(line.bytes)))
     }
 
-    /// Returns the line that begins at an offset in the block, with the line number of the block's first line.
+    /// Returns the line that begins at an offset in the block, with the number of the block's first line.
     fn line_at(&self, start: usize) -> LogLine<'b> {
         let rest = &self.bytes[start..];
         let end = start + memchr(b'\n', rest).unwrap_or(rest.len());

@@ -136,7 +136,7 @@ fn flush_error(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| describe(error, format!("failed to flush `{}` to disk", path.display()))
 }
 
-/// How long to wait for another program that may have crashed.
+/// The timeout of a wait for another program, which may have crashed.
 const WAIT: Duration = Duration::from_millis(50);
 /// The part of it without sleeping.
 const SPIN: Duration = Duration::from_millis(2);

@@ -119,7 +119,7 @@ impl FileWindow {
 /// Blocks are usually longer than the ends, so most ends are parts of a single piece and are not copied.
 #[derive(Default)]
 pub(crate) struct EndCollector {
-    /// The bytes of the ends, in order, if they came in several pieces.
+    /// The bytes of the start, in order, if they arrived in several pieces.
     head: Vec<u8>,
     tail: Vec<u8>,
     size: u64,

@@ -143,7 +143,7 @@ fn exchange(fs: &dyn FileSystem, new: &Path, path: &Path, before: &[u8], content
     // The displaced file is a later one, of another program: it gets its name back.
     fs.exchange(new, path).map_err(|error| name_displaced(&error, new))?;
     if read(fs, new)?.as_deref() != Some(content) {
-        // The program has saved it once more: the last one keeps the name.
+        // The program has saved it again: the last one keeps the name.
         fs.exchange(new, path)?;
         fs.remove_file(new)?;
     }
@@ -168,7 +168,7 @@ fn remove(fs: &dyn FileSystem, path: &Path, before: &[u8]) -> io::Result<bool> {
         return Ok(true);
     }
     match fs.rename_new(&displaced, path) {
-        // The program has saved it once more: the last one keeps the name.
+        // The program has saved it again: the last one keeps the name.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs.remove_file(&displaced)?,
         renamed => renamed.map_err(|error| name_displaced(&error, &displaced))?,
     }

@@ -1,4 +1,4 @@
-//! Commands that run beside the conversation.
+//! Commands that run in the background of the conversation.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -122,8 +122,8 @@ pub struct BackgroundSwitch {
 }
 
 impl BackgroundSwitch {
-    /// Ends the wait of all calls for their commands, which go on in the background. Returns whether there
-    /// was one.
+    /// Ends all calls with a foreground command; the commands continue in the background. Returns whether
+    /// there was one.
     pub fn release_all(&self) -> bool {
         let mut tasks = self.shared.tasks.lock();
         let mut waiting =

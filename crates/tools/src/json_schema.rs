@@ -316,7 +316,7 @@ impl Check<'_> {
         }
     }
 
-    /// Validates apart, and returns the messages.
+    /// Validates against a schema without reporting the messages, and returns them.
     fn try_schema(&self, schema: &Json, value: &Json, place: &Place) -> Vec<String> {
         let mut check = Check { root: self.root, steps: self.steps, messages: Vec::new() };
         check.schema(schema, value, place);

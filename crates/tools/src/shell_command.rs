@@ -75,7 +75,7 @@ impl ShellCommand<'_> {
             return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
         let start = Instant::now();
-        // Files instead of pipes: a process that the command leaves behind cannot block us.
+        // Files instead of pipes: a process that outlives the command cannot block us.
         let mut input = tempfile::tempfile()?;
         input.write_all(self.input.as_bytes())?;
         input.rewind()?;

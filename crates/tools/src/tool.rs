@@ -56,7 +56,7 @@ pub trait Tool: Send + Sync {
 /// Permission to run one call.
 ///
 /// Only the permission check of the agent issues it, so that no call runs without that check. A test of the
-/// layers looks for other places.
+/// layers checks that there are no other places.
 #[derive(Debug)]
 pub struct Permit {
     _private: (),

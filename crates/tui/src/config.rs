@@ -53,6 +53,6 @@ pub enum ScreenEnd {
     Left,
     /// The session could not be opened or continued. The reason was printed.
     Failed,
-    /// The person wants to continue the session in this log.
+    /// Continue the session in this log, as the person requested.
     Resume(PathBuf),
 }

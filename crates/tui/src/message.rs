@@ -39,7 +39,7 @@ pub(crate) enum AgentMessage {
     Todos(Vec<TodoLine>),
     /// A call needs an answer.
     Ask(Box<Approval>),
-    /// The session goes on under another id.
+    /// The session continues under another id.
     SessionChanged(String),
     /// A background task was started or has ended; the tasks that run.
     BackgroundTasks(Vec<BackgroundTask>),

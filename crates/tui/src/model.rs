@@ -90,7 +90,7 @@ pub(crate) struct Model {
     pub(crate) composer: Composer,
     /// Prompts that were entered while a turn ran.
     pub(crate) queued: Arc<QueuedInput>,
-    /// A draft that was put aside.
+    /// The stashed draft.
     pub(crate) stash: Option<String>,
     pub(crate) turn: Option<RunningTurn>,
     pub(crate) approvals: VecDeque<ApprovalState>,

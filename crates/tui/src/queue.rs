@@ -75,7 +75,7 @@ impl EventQueue {
         }
     }
 
-    /// Takes the next event. Waits for one until the deadline, or for ever without one.
+    /// Takes the next event. Blocks until there is one, at most until the deadline if there is one.
     pub(crate) fn next(&self, deadline: Option<Instant>) -> ScreenEvent {
         let mut state = self.state.lock();
         loop {

@@ -214,7 +214,7 @@ impl<'a> AgentThread<'a> {
             }
             let cancel = CancelToken::new();
             *self.waiting.lock() = Some(cancel.clone());
-            // A command that came in between has not cancelled the wait.
+            // A command that arrived before the wait began has not cancelled it.
             if let Ok(command) = commands.try_recv() {
                 self.waiting.lock().take();
                 return Some(command);

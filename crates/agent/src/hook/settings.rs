@@ -18,7 +18,7 @@ pub enum HookEvent {
     SessionStart,
     /// A person sends a prompt.
     UserPromptSubmit,
-    /// A tool is about to run.
+    /// Before a tool runs.
     PreToolUse,
     /// A tool has run.
     PostToolUse,
@@ -34,7 +34,7 @@ pub enum HookEvent {
     SubagentStart,
     /// A sub-agent has finished.
     SubagentStop,
-    /// The conversation is about to be compacted.
+    /// Before the conversation is compacted.
     PreCompact,
     /// The conversation was compacted.
     PostCompact,
@@ -95,7 +95,7 @@ pub trait HookCallbacks: Send + Sync {
     fn call(&self, id: &str, input: &RawObject, cancel: &CancelToken) -> Result<String, String>;
 }
 
-/// Commands that run when an event is about a certain object.
+/// Commands that run at events of certain objects.
 #[derive(Clone, Debug)]
 struct HookRule {
     matcher: HookMatcher,
@@ -115,7 +115,7 @@ pub(crate) struct HookCommand {
 /// The longest time that a hook may run if its settings name none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Which objects of an event a rule is about: tools, sources, or kinds of sub-agents.
+/// The objects that a rule applies to: tools, sources, or kinds of sub-agents.
 #[derive(Clone, Debug)]
 enum HookMatcher {
     All,

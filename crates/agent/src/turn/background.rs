@@ -9,10 +9,10 @@ use crate::agent::Agent;
 use crate::event::{AgentEvent, TurnSummary};
 use crate::json::raw;
 
-/// How long the loop waits for a background task before it checks again.
+/// The interval at which the loop checks for messages while it waits for a background task.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
-/// How long the loop waits for a command while sub-agents run in the background too.
+/// The same, while sub-agents run in the background too.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
 
 /// The origin of a message about the end of a task.

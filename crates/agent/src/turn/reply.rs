@@ -28,7 +28,7 @@ pub(super) struct PreparedBlock {
 
 impl Agent {
     /// Copies the conversation into the request, with the memory files before it. They are not part of the
-    /// log, and sent anew with each request.
+    /// log, and are added to each request.
     pub(crate) fn fill_request(&mut self) {
         self.request.messages = self.conversation.messages_for(&self.request.model);
         if let (Some(first), Some(memory)) = (self.request.messages.first_mut(), &self.memory)

@@ -33,7 +33,7 @@ pub(super) struct TurnState {
     pub(super) has_asked_for_output: bool,
     /// Whether the model was asked for structured output.
     pub(super) has_asked_for_structure: bool,
-    /// How often a hook made the model go on.
+    /// The number of times that a hook made the model continue.
     pub(super) stop_blocks: u32,
     /// Whether the line of the prompt was written in this turn.
     pub(super) has_prompt_line: bool,

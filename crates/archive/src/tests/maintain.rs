@@ -244,7 +244,7 @@ fn a_push_after_the_loss_of_all_manifests_hides_no_deleted_session() {
     let setup = Setup::new();
     let deleted = push_twice(&setup);
     let archive = setup.archive();
-    // A rewritten file, whose versions are numbered anew.
+    // A rewritten file. Its versions are numbered from the start.
     setup.write(OTHER, text("rewritten", 9));
     setup.push();
     let expected = archive.manifests(&OriginFilter::default()).unwrap().remove(0);

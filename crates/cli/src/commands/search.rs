@@ -98,7 +98,7 @@ impl SearchArgs {
         text
     }
 
-    /// Returns texts that every line with a match contains. It is empty if other sessions matter, too.
+    /// Returns texts that every line with a match contains. Empty if sessions without them are needed, too.
     pub(crate) fn index_texts(&self) -> Vec<String> {
         // An invalid query is reported later.
         match parse(&self.query_text()) {

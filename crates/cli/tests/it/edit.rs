@@ -854,7 +854,7 @@ fn a_log_outside_of_a_home_is_cloned_into_the_home() {
     let cloned = world.run(&["edit", "clone", path, "--apply"]);
     assert!(cloned.code == 0 && cloned.err.contains(" edit move "), "{cloned}");
     assert!(!cloned.err.contains("claude --resume"), "{cloned}");
-    // Other new sessions stay beside the log, and no command resumes them there.
+    // Other new sessions stay in the folder of the log, and no command resumes them there.
     let title = world.run(&["edit", "strip", path, "--apply"]);
     assert!(!title.err.contains("claude --resume"), "{title}");
     assert_eq!(world.run(&["edit", "move", path, "--cwd", project.to_str().unwrap()]).code, 2);

@@ -134,7 +134,7 @@ fn sessions_of_mcp(root: &Path) -> HashMap<String, Value> {
     }
 }
 
-/// Returns values by the session that each is about.
+/// Returns values by their session.
 fn by_id(values: Vec<Value>, key: &str) -> HashMap<String, Value> {
     values.into_iter().map(|value| (value[key].as_str().unwrap().to_owned(), value)).collect()
 }

@@ -27,7 +27,7 @@ const FOREIGN: &str = ".foreign";
 /// The extension of an unfinished copy in the operation's folder.
 const COPY: &str = "copy";
 
-/// The space that is left for receipts beside the copies of displaced files.
+/// The space that copies of displaced files leave free for receipts.
 const RECEIPT_MARGIN: usize = 64 << 10;
 
 /// Number of checks before giving up.
@@ -353,7 +353,7 @@ impl Executor<'_> {
         Ok(paths)
     }
 
-    /// Returns the path with the first number behind it that no file has.
+    /// Returns the path with a number appended: the first one for which there is no file.
     fn free_name(&self, path: &Path) -> io::Result<PathBuf> {
         let mut n = 1;
         loop {

@@ -15,7 +15,7 @@ use super::version::{Version, VersionFile};
 use crate::append::{line_start, lock, wait_for_newline, write_at_end};
 use crate::disk::write_all;
 
-/// How much of the appended bytes is copied.
+/// The part of the appended bytes that is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     /// Up to the last newline: the last line may not be complete yet.
@@ -108,7 +108,7 @@ impl Executor<'_> {
         Ok(start + added.len() as u64)
     }
 
-    /// Appends the whole lines that a program wrote to the backup of the wanted version after it was
+    /// Appends the whole lines that a program wrote to the backup of the target version after it was
     /// displaced. A part of a line stays in the backup: the current file may have the same part.
     pub(super) fn append_late_backup_lines(
         &mut self,

@@ -1,4 +1,4 @@
-//! Changes a file to its wanted version: stage the content, then rename it into place.
+//! Changes a file to its target version: stage the content, then rename it into place.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -108,7 +108,7 @@ impl Executor<'_> {
         }
         match self.fs.rename_new(&displaced, &file.path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // The program has replaced its file once more: the later one keeps the name.
+                // The program has replaced its file again: the later one keeps the name.
                 self.keep_foreign_file(i, &displaced)?;
             }
             renamed => renamed?,
@@ -116,7 +116,7 @@ impl Executor<'_> {
         Ok(false)
     }
 
-    /// Installs the wanted content, followed by the lines that other programs added to the current file.
+    /// Installs the target content, followed by the lines that other programs added to the current file.
     /// Returns up to which offset the current file was copied.
     fn install(
         &mut self,
@@ -276,7 +276,7 @@ impl Executor<'_> {
         if self.is_one_file(exchanged, staged)? {
             return self.remove_exchanged(i, exchanged, path, own);
         }
-        // The program has replaced its file once more: the later one keeps the name.
+        // The program has replaced its file again: the later one keeps the name.
         self.fs.exchange(exchanged, path)?;
         Ok(self.fs.remove_file(exchanged)?)
     }

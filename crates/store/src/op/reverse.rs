@@ -16,7 +16,7 @@ pub struct Reversal {
     pub receipt: Receipt,
     /// The number of changed files.
     pub files: usize,
-    /// The number of files that had the wanted content already.
+    /// The number of files that had the target content already.
     pub untouched: usize,
     /// The files that other programs or people have changed since, which were not changed.
     pub skipped: Vec<ChangedFile>,

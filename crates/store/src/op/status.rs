@@ -1,4 +1,4 @@
-//! Whether a file can be changed to the wanted version, decided from the files on disk.
+//! Whether a file can be changed to the target version, decided from the files on disk.
 
 use std::io;
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::version::{
 };
 use super::{FileAction, FileDigest, OpError, ReceiptFile};
 
-/// Whether a file can be changed to the wanted version.
+/// Whether a file can be changed to the target version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// It has the wanted version.
+    /// It has the target version.
     AlreadyThere,
     /// It has the other version and can be changed.
     Ready,

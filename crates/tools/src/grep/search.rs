@@ -33,7 +33,7 @@ pub(super) struct SearchRequest<'a> {
     pub(super) max_items: Option<usize>,
 }
 
-/// The results that are wanted.
+/// The requested results.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SearchMode {
     Files,

@@ -203,7 +203,7 @@ impl Model {
         self.composer.vi.as_ref().is_some_and(|vi| vi.is_normal)
     }
 
-    /// Puts the draft aside, or brings one back.
+    /// Stashes the draft, or restores the stashed one.
     fn stash_draft(&mut self, now: Instant) {
         if !self.composer.area.is_empty() {
             self.stash = Some(self.composer.area.take());
@@ -252,8 +252,8 @@ impl Model {
         Some(Vec::new())
     }
 
-    /// Interrupts the turn. Prompts in the queue are sent then. If there is nothing else to go on with, a
-    /// prompt without a reply goes back into the composer.
+    /// Interrupts the turn. Prompts in the queue are sent then. If the queue and the composer are empty,
+    /// a prompt without a reply returns to the composer.
     fn interrupt(&mut self) -> Vec<Effect> {
         let is_idle = self.composer.area.is_empty() && self.queued.is_empty();
         if let Some(turn) = &mut self.turn {

@@ -48,7 +48,7 @@ pub(super) fn approval_part(state: &ApprovalState, waiting: usize, page: TermPag
     part
 }
 
-/// Returns the end of a typed text that fits behind a label, and the column of the cursor.
+/// Returns the end of a typed text that fits after a label, and the column of the cursor.
 fn typed_line(page: TermPage, input: &TextArea, label: &str) -> (String, usize) {
     let room = page.width.unwrap_or(80).saturating_sub(label.width() + 1);
     let typed = shown(input.text());

@@ -12,7 +12,7 @@ use super::limited_process::output_of;
 
 /// The largest image, in bytes. The API rejects larger ones.
 const MAX_BYTES: u64 = 3_750_000;
-/// How long a program may take.
+/// The timeout of a program.
 const LONGEST: Duration = Duration::from_secs(5);
 /// Programs that write the image to standard output: Wayland, X11, macOS.
 const PROGRAMS: &[(&str, &[&str])] = &[

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use threadline_api::KeySource;
 
-/// How long a key is used before the program runs again.
+/// The age of a key at which the program runs again.
 pub(super) const DEFAULT_LIFETIME: Duration = Duration::from_secs(5 * 60);
 
 /// Runs a program for each key.

@@ -1,4 +1,4 @@
-//! Programs that the screen runs beside the conversation, with a limit on their time and output.
+//! Programs that the screen runs during the conversation, with a limit on their time and output.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};

@@ -32,7 +32,7 @@ use crate::context::Context;
 use crate::env;
 use crate::error::CommandError;
 
-/// How long the user's status-line command may take.
+/// The timeout of the user's status-line command.
 const STATUS_LINE_TIME: Duration = Duration::from_secs(5);
 /// The longest output of that command that is read.
 const STATUS_LINE_BYTES: u64 = 4096;

@@ -61,7 +61,7 @@ pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<C
     }
 }
 
-/// Opens a session again whose log was replaced; `false` if there is no log for the moment.
+/// Opens a session again after its log was replaced; `false` if there is no log at the moment.
 fn is_reopened(session: &mut LiveSession) -> Result<bool, CommandError> {
     match session.reopen() {
         Ok(()) => Ok(true),
@@ -135,8 +135,8 @@ impl Shown {
         Ok(())
     }
 
-    /// The turns that changed, and the one that was the last, whose end may be shown; and the extents of
-    /// all turns.
+    /// Returns the layout of the turns that changed and of the previous last turn, which may have ended, and
+    /// the extents of all turns.
     fn changed_turns(&self, session: &mut LiveSession) -> (Layout, Vec<(Option<EntryIndex>, usize)>) {
         let was_last = self.turns.len().saturating_sub(1);
         let mut turns = Vec::new();
@@ -229,7 +229,7 @@ impl Shown {
             self.is_tight = false;
         }
         let text = render_items(fresh, cx.ui.page(), &style(args.level()));
-        // Prose is set apart from tool calls.
+        // An empty line separates prose from tool calls.
         let is_prose =
             fresh.first().is_some_and(|item| matches!(item.body, ItemBody::Text(_) | ItemBody::Input { .. }));
         if self.is_tight && is_prose && !text.is_empty() {

@@ -175,7 +175,7 @@ fn a_background_command_is_stopped_while_a_turn_runs() {
     terminal.send("/tasks\r");
     terminal.wait_for("Background commands");
     terminal.send(ENTER);
-    // The command ends although the turn goes on.
+    // The command ends although the turn continues.
     assert_eq!(std::fs::read_to_string(stopped).unwrap(), "yes\n");
     terminal.wait_without("1 command in the background");
     assert_eq!(stage.api.requests().len(), 2, "the turn waits for its command");

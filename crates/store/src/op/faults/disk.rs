@@ -35,7 +35,7 @@ pub(super) enum Writing {
     Holding,
     /// It opens the log for every line, writes half of the line, and the rest before a later call.
     Halving,
-    /// The same, and it may begin between the last look at the file and a write to it.
+    /// The same, and it may begin between the last check of the file and a write to it.
     Racing,
     /// It saves the file: it writes another one and renames it over the file.
     Saving,

@@ -100,7 +100,7 @@ fn run_searches(
             }
         }
         let tell = |news: SearchMessage| {
-            // The flag of the request does not matter here: the scan also sets it when it ends, and sorted
+            // The flag of the request is ignored here: the scan also sets it when it ends, and sorted
             // results are sent after that.
             match sender.send((ask.number, news)) {
                 Ok(()) => ControlFlow::Continue(()),

@@ -9,7 +9,7 @@ use threadline_search::{Query, text_pieces};
 
 use super::{MatchPreview, PreviewLine, PreviewStyle};
 
-/// How many bytes before the match are read, and how many lines after it.
+/// The number of bytes that are read before the match, and of lines after it.
 const BYTES_BEFORE: u64 = 1 << 16;
 const LINES_AFTER: usize = 20;
 

@@ -26,7 +26,7 @@ use super::super::Sort;
 use super::background_search::BackgroundSearch;
 use super::{MatchPreview, Picker, PickerAction, PickerPurpose, SearchMessage, preview};
 
-/// How often messages of the search are polled while no key is pressed.
+/// The interval at which messages of the search are polled while no key is pressed.
 const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
 /// Runs the picker and opens the selected match. The screen is drawn on stderr, because stdout may be a pipe.
