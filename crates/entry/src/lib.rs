@@ -16,7 +16,7 @@
 //!   or has an unexpected type is `None`. [`lens::drift`] reports the keys that no lens defines.
 //! - A [`Finding`] is a problem of a line, with a stable [`Code`], a [`Severity`] and a [`Position`].
 //!   Findings are returned beside the entry, never instead of it.
-//! - [`write`](mod@write) creates new lines, with the keys in the order of Claude Code.
+//! - [`mod@write`] creates new lines, with the keys in the order of Claude Code.
 //!
 //! # Example: the tools that a log calls
 //!
