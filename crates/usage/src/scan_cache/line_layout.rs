@@ -5,7 +5,6 @@
 //! that a scan from key to key would find. Values that rarely change from line to line, such as the session
 //! id, are compared as part of that text.
 
-
 use threadline_entry::walk::{jump_to_hit, short_texts_equal, skip_value, visit_members};
 use threadline_entry::{Json, key};
 
