@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use threadline_session::{
-    Agent, AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Turn, TurnIndex,
+    AgentIndex, EmbeddedAgents, EntryIndex, Session, SessionFamily, Spawn, Subagent, Turn, TurnIndex,
 };
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
@@ -358,7 +358,7 @@ impl LiveSession {
     }
 
     /// Reads the sub-agents with logs that are not known yet.
-    fn read_new_agents(&mut self) -> Vec<Agent> {
+    fn read_new_agents(&mut self) -> Vec<Subagent> {
         let listing = self.open.file.agents();
         let mut unread: Vec<AppError> = listing.errors.into_iter().map(AppError::from).collect();
         let known: HashSet<PathBuf> = self.agents.iter().map(|agent| agent.file.path.clone()).collect();
@@ -382,7 +382,7 @@ impl LiveSession {
     }
 
     /// Joins the session with its sub-agents, and counts costs.
-    fn join(&mut self, main: Session, mut agents: Vec<Agent>) {
+    fn join(&mut self, main: Session, mut agents: Vec<Subagent>) {
         for (agent, logged) in agents.iter_mut().zip(&self.agents) {
             agent.spawn.clone_from(&logged.spawn);
         }
@@ -716,7 +716,7 @@ impl LiveSession {
         }
         let mut whole = whole.into_iter();
         let main = whole.next().unwrap_or_default();
-        let agents = whole.map(|session| Agent { session, ..Agent::bare(String::new()) }).collect();
+        let agents = whole.map(|session| Subagent { session, ..Subagent::bare(String::new()) }).collect();
         let mut family = SessionFamily::default();
         (family.main, family.agents) = (main, agents);
         Ok(Some(family))

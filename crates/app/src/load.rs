@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use threadline_entry::{ChunkReader, Entry, Kind, Millis};
 use threadline_session::{
-    Agent, AgentIndex, EmbeddedAgents, EntryIndex, IndexVec, Session, SessionFamily, Spawn,
+    AgentIndex, EmbeddedAgents, EntryIndex, IndexVec, Session, SessionFamily, Spawn, Subagent,
 };
 use threadline_store::{AgentFile, AgentMeta, SessionFile, detect_live, read_log};
 use threadline_usage::PriceBook;
@@ -227,7 +227,7 @@ pub fn load_unpriced(file: &SessionFile) -> Result<OpenSession, AppError> {
 /// The logs of a session and its sub-agents, not joined yet.
 struct ReadLogs {
     main: Session,
-    agents: Vec<Agent>,
+    agents: Vec<Subagent>,
     unread: Vec<AppError>,
     redacted: RedactionReport,
     mask: Option<Arc<SessionMask>>,
@@ -313,7 +313,7 @@ pub(crate) fn read_agent_logs(
     files: impl IntoIterator<Item = AgentFile>,
     unread: &mut Vec<AppError>,
     mut read: impl FnMut(&AgentFile) -> Result<Session, AppError>,
-) -> Vec<Agent> {
+) -> Vec<Subagent> {
     let mut agents = Vec::new();
     for file in files {
         let session = match read(&file) {
@@ -346,7 +346,7 @@ pub fn read_session(path: &Path, id: &str) -> Result<Session, AppError> {
 /// # Errors
 ///
 /// If a log or its metadata cannot be read.
-pub fn read_agents(file: &SessionFile) -> Result<Vec<Agent>, AppError> {
+pub fn read_agents(file: &SessionFile) -> Result<Vec<Subagent>, AppError> {
     let read = |file: &AgentFile| {
         let session = read_session(&file.path, &file.id)?;
         Ok(agent(file, file.read_meta()?.as_ref(), session))
@@ -355,8 +355,8 @@ pub fn read_agents(file: &SessionFile) -> Result<Vec<Agent>, AppError> {
 }
 
 /// Builds a sub-agent from its file, its metadata, and the session in its log.
-pub fn agent(file: &AgentFile, meta: Option<&AgentMeta>, session: Session) -> Agent {
-    Agent {
+pub fn agent(file: &AgentFile, meta: Option<&AgentMeta>, session: Session) -> Subagent {
+    Subagent {
         id: file.id.clone(),
         kind: file.kind,
         agent_type: meta.and_then(AgentMeta::agent_type),
@@ -480,9 +480,9 @@ mod tests {
     use super::*;
 
     /// Returns an agent that calls `t` and was started by the call `t` of another agent.
-    fn agent(id: usize, starter: Option<AgentIndex>) -> Agent {
+    fn agent(id: usize, starter: Option<AgentIndex>) -> Subagent {
         let log = threadline_testkit::log("u1 user \"go\"\na1 <- u1 reply m1 tool t Task {}\n");
-        Agent {
+        Subagent {
             id: format!("a{id}"),
             kind: threadline_entry::AgentKind::Task,
             agent_type: None,

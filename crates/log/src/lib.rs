@@ -30,8 +30,8 @@ use std::path::{Path, PathBuf};
 
 use threadline_entry::LineReader;
 pub use threadline_entry::{Entry, Finding};
-use threadline_session::{Agent, Spawn};
 pub use threadline_session::{ClientVersion, Session, SessionFamily, Turn};
+use threadline_session::{Spawn, Subagent};
 use threadline_store::{AgentFile, AgentMeta, SessionFile, open_log, read_log};
 use threadline_usage::{CallLedger, LogSource, ModelCalls, ScanOptions, UsageScan};
 pub use threadline_usage::{PriceBook, UsageTotals};
@@ -111,8 +111,8 @@ fn read_session(path: &Path, id: &str, source: LogSource, ledger: &mut CallLedge
 }
 
 /// Joins the log of a sub-agent with its metadata.
-pub fn subagent(file: &AgentFile, meta: Option<&AgentMeta>, session: Session) -> Agent {
-    Agent {
+pub fn subagent(file: &AgentFile, meta: Option<&AgentMeta>, session: Session) -> Subagent {
+    Subagent {
         id: file.id.clone(),
         kind: file.kind,
         agent_type: meta.and_then(AgentMeta::agent_type),

@@ -15,7 +15,7 @@ pub struct SessionFamily {
     /// The session itself.
     pub main: Session,
     /// The sub-agents of any depth. Those with their own log files come first.
-    pub agents: IndexVec<AgentIndex, Agent>,
+    pub agents: IndexVec<AgentIndex, Subagent>,
     /// The number of agents with their own log files.
     n_logged: usize,
     /// The ids of the calls that started these agents, as recorded in their metadata.
@@ -30,7 +30,7 @@ pub struct SessionFamily {
 
 /// A sub-agent and its log.
 #[derive(Clone, Debug)]
-pub struct Agent {
+pub struct Subagent {
     /// The agent id. For a sidechain inside the session's log, the uuid of its first line.
     pub id: String,
     /// The kind of agent.
@@ -64,7 +64,7 @@ impl SessionFamily {
     /// Agents without a log file are searched for in the log of the session: as sidechains (1.0.x), or in
     /// `agent_progress` lines, which repeat the messages of an agent. Progress lines of agents that have a
     /// log file are ignored, so that nothing is counted twice.
-    pub fn new(main: Session, agents: Vec<Agent>) -> Self {
+    pub fn new(main: Session, agents: Vec<Subagent>) -> Self {
         let inside = EmbeddedAgents::find(&main, &agents);
         Self::with_embedded(main, agents, inside)
     }
@@ -73,13 +73,14 @@ impl SessionFamily {
     /// [`Session::from_bytes`].
     pub fn from_bytes(main: &[u8], agents: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         let agents = agents.into_iter();
-        let agents = agents.map(|(id, log)| Agent { session: Session::from_bytes(&log), ..Agent::bare(id) });
+        let agents =
+            agents.map(|(id, log)| Subagent { session: Session::from_bytes(&log), ..Subagent::bare(id) });
         Self::new(Session::from_bytes(main), agents.collect())
     }
 
     /// Like [`SessionFamily::new`], with the result of a previous search for agents in the log of the
     /// session.
-    pub fn with_embedded(main: Session, agents: Vec<Agent>, mut inside: EmbeddedAgents) -> Self {
+    pub fn with_embedded(main: Session, agents: Vec<Subagent>, mut inside: EmbeddedAgents) -> Self {
         let mut agents = IndexVec::from(agents);
         let n_logged = agents.len();
         let named = agents.iter().map(|agent| Some(agent.spawn.as_ref()?.tool_use_id.clone())).collect();
@@ -125,12 +126,12 @@ impl SessionFamily {
     }
 
     /// Returns the agents with their own log files.
-    pub fn agents_with_log(&self) -> &[Agent] {
+    pub fn agents_with_log(&self) -> &[Subagent] {
         &self.agents.as_slice()[..self.n_logged]
     }
 
     /// Returns the agents without their own log files. Their lines are in the log of the session.
-    pub fn embedded_agents(&self) -> &[Agent] {
+    pub fn embedded_agents(&self) -> &[Subagent] {
         &self.agents.as_slice()[self.n_logged..]
     }
 
@@ -173,7 +174,7 @@ impl SessionFamily {
         let named = self.named_spawns();
         // Indexing the calls of all sessions is expensive and only needed if an agent has no other link.
         let is_linked =
-            |(agent, spawn): (&Agent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
+            |(agent, spawn): (&Subagent, &Option<Spawn>)| spawn.is_some() || links.contains_key(&agent.id);
         let all_linked = self.agents.iter().zip(&named).all(is_linked);
         let calls = if all_linked { StartingCalls::default() } else { self.starting_calls() };
         let StartingCalls { by_agent_id, by_workflow_run, mut by_prompt } = calls;
@@ -352,9 +353,9 @@ impl Session {
     }
 }
 
-fn inline_agents(main: &Session) -> Vec<Agent> {
+fn inline_agents(main: &Session) -> Vec<Subagent> {
     let agent = |lines: Vec<EntryIndex>| {
-        let mut agent = Agent::bare(main.entries()[lines[0]].uuid().unwrap_or_default().into_owned());
+        let mut agent = Subagent::bare(main.entries()[lines[0]].uuid().unwrap_or_default().into_owned());
         for idx in lines {
             agent.session.push(main.entries()[idx].clone(), Vec::new());
         }
@@ -366,7 +367,7 @@ fn inline_agents(main: &Session) -> Vec<Agent> {
 /// Agents found in the log of a session, and the state needed to continue the search.
 #[derive(Clone, Debug, Default)]
 pub struct EmbeddedAgents {
-    agents: IndexVec<AgentIndex, Agent>,
+    agents: IndexVec<AgentIndex, Subagent>,
     /// The call that each agent ran for, by agent id, from the progress lines of the session.
     links: HashMap<String, String>,
     /// The position of each agent among those without a log file. `None` if it has a log file or is a
@@ -380,7 +381,7 @@ pub struct EmbeddedAgents {
 
 impl EmbeddedAgents {
     /// Finds sidechains, and agents without a log file that progress lines repeat.
-    pub fn find(main: &Session, logged: &[Agent]) -> Self {
+    pub fn find(main: &Session, logged: &[Subagent]) -> Self {
         let mut agents = IndexVec::from(inline_agents(main));
         let has_sides = main.entries().indices().any(|idx| main.in_tree(idx) && main.is_sidechain(idx));
         let mut inside = Self { has_sidechains: has_sides, ..Self::default() };
@@ -394,7 +395,12 @@ impl EmbeddedAgents {
     /// Searches the new progress lines and appends their agents to `agents`.
     ///
     /// The first `before` agents have log files. Positions are relative to the end of these.
-    fn search_progress(&mut self, main: &Session, agents: &mut IndexVec<AgentIndex, Agent>, before: usize) {
+    fn search_progress(
+        &mut self,
+        main: &Session,
+        agents: &mut IndexVec<AgentIndex, Subagent>,
+        before: usize,
+    ) {
         for (idx, progress, body) in agent_progress(main, self.n_searched) {
             let Some(id) = body.agent_id else { continue };
             if !self.links.contains_key(&*id)
@@ -406,7 +412,7 @@ impl EmbeddedAgents {
             let known = self.positions.get(&*id);
             let Some(message) = body.message.filter(|_| known != Some(&None)) else { continue };
             let place = known.copied().flatten().unwrap_or_else(|| {
-                agents.push(Agent::bare(id.clone().into_owned()));
+                agents.push(Subagent::bare(id.clone().into_owned()));
                 let place = agents.len() - 1 - before;
                 self.positions.insert(id.into_owned(), Some(place));
                 place
@@ -423,7 +429,7 @@ impl EmbeddedAgents {
     }
 }
 
-impl Agent {
+impl Subagent {
     /// Returns an agent with an id and an empty log.
     pub fn bare(id: String) -> Self {
         let kind = AgentKind::Task;

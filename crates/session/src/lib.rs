@@ -106,7 +106,7 @@ mod turn;
 pub use activity::{
     ActivityPause, ActivityScan, ActivityState, CallActivity, LineMark, LogActivity, LogEnding, MAX_PAUSE,
 };
-pub use agent::{Agent, EmbeddedAgents, SessionFamily, Spawn};
+pub use agent::{EmbeddedAgents, SessionFamily, Spawn, Subagent};
 pub use check::LineFault;
 pub use command_group::command_group;
 pub use compaction::Compaction;

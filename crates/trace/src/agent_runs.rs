@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use threadline_entry::lens::{FromJson, Moment};
 use threadline_entry::{AgentKind, Ending, Json, LineReader, Millis, Position, key, parse_line, walk};
-use threadline_session::Agent;
+use threadline_session::Subagent;
 use threadline_store::AgentFile;
 
 use crate::state::ExportState;
@@ -29,7 +29,7 @@ enum UnsentAgentLog {
 
 /// One run of a sub-agent: one turn of its log.
 pub(crate) struct AgentRun {
-    pub(crate) agent: Agent,
+    pub(crate) agent: Subagent,
     /// When the run began.
     start: Option<Millis>,
     /// The byte offset where the run ends.

@@ -5,8 +5,8 @@ use foldhash::HashSet;
 use threadline_entry::lens::TurnDuration;
 use threadline_entry::{AgentKind, Entry, Kind, Millis};
 use threadline_session::{
-    Agent, AgentIndex, CallIndex, EntryIndex, IndexRange, IndexVec, InputKind, ReplyIndex, Session,
-    SessionFamily, ToolCall,
+    AgentIndex, CallIndex, EntryIndex, IndexRange, IndexVec, InputKind, ReplyIndex, Session, SessionFamily,
+    Subagent, ToolCall,
 };
 
 use crate::attribute as name;
@@ -477,7 +477,7 @@ fn turn_duration(entry: &Entry) -> Option<Millis> {
 }
 
 /// Returns the agent type requested by the call that started an agent.
-fn requested_agent_type(family: &SessionFamily, agent: &Agent) -> Option<String> {
+fn requested_agent_type(family: &SessionFamily, agent: &Subagent) -> Option<String> {
     let spawn = agent.spawn.as_ref()?;
     let session = family.session(spawn.agent);
     let input = session.tool_call(&spawn.tool_use_id)?.block(session)?.input()?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadline_session::{Agent, AgentIndex, Session, SessionFamily};
+use threadline_session::{AgentIndex, Session, SessionFamily, Subagent};
 use threadline_usage::{
     CallLedger, LogSource, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan, UsageTotals,
 };
@@ -67,7 +67,7 @@ impl Spending {
     }
 
     /// Adds up the calls of a session and of its sub-agents with logs, before they are joined to a family.
-    pub fn of_logs(main: &Session, agents: &[Agent], book: &PriceBook) -> Self {
+    pub fn of_logs(main: &Session, agents: &[Subagent], book: &PriceBook) -> Self {
         let mut cache = ScanCache::default();
         // All logs share the cache: there may be very many short ones.
         let logs = sources(main, agents).map(|(source, session)| {
@@ -137,11 +137,11 @@ const SCAN_OPTIONS: ScanOptions =
     ScanOptions { tools: false, records: false, lines: true, limits: false, accounts: false };
 
 /// Returns the log of a session and those of its sub-agents, with their descriptions.
-fn sources<'s>(main: &'s Session, agents: &'s [Agent]) -> impl Iterator<Item = (LogSource, &'s Session)> {
+fn sources<'s>(main: &'s Session, agents: &'s [Subagent]) -> impl Iterator<Item = (LogSource, &'s Session)> {
     let source = LogSource::session("", &main.id().unwrap_or_default());
     let of_agent = {
         let source = source.clone();
-        move |agent: &'s Agent| (source.clone().agent(&agent.id, agent.kind), &agent.session)
+        move |agent: &'s Subagent| (source.clone().agent(&agent.id, agent.kind), &agent.session)
     };
     std::iter::once((source, main)).chain(agents.iter().map(of_agent))
 }
@@ -156,12 +156,12 @@ impl SpendingCounter {
     /// Returns the costs of a session and the sub-agents that have logs.
     ///
     /// These must be those of the call before, with entries or sub-agents added at the end.
-    pub fn count(&mut self, main: &Session, agents: &[Agent], book: &PriceBook) -> Spending {
+    pub fn count(&mut self, main: &Session, agents: &[Subagent], book: &PriceBook) -> Spending {
         self.scan(main, agents);
         Spending::new(self.logs.iter().map(|log| log.scan.snapshot()), book)
     }
 
-    fn scan(&mut self, main: &Session, agents: &[Agent]) {
+    fn scan(&mut self, main: &Session, agents: &[Subagent]) {
         let mut cache = ScanCache::default();
         for (i, (source, session)) in sources(main, agents).enumerate() {
             if i == self.logs.len() {

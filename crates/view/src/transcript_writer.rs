@@ -16,8 +16,8 @@ use foldhash::{HashMap, HashSet};
 use threadline_entry::lens::{Block, FrameLink, Lens, PrLink};
 use threadline_entry::{Entry, Json, Kind, key, value};
 use threadline_session::{
-    Agent, AgentIndex, BlockPosition, CallIndex, EntryIndex, InputKind, Reply, Session, Thread, ToolOutcome,
-    editor_context, is_command_caveat,
+    AgentIndex, BlockPosition, CallIndex, EntryIndex, InputKind, Reply, Session, Subagent, Thread,
+    ToolOutcome, editor_context, is_command_caveat,
 };
 use threadline_usage::UsageTotals;
 
@@ -365,7 +365,7 @@ impl<'f> TranscriptWriter<'f> {
 
     /// Returns the agent with its own cost, without its turns and without the cost of its sub-agents.
     pub(crate) fn agent_without_turns(&self, idx: AgentIndex) -> AgentView {
-        let agent: &Agent = &self.builder.family.agents[idx];
+        let agent: &Subagent = &self.builder.family.agents[idx];
         let mut spent = UsageTotals::default();
         for totals in agent.session.entries().iter().filter_map(|entry| self.cost_on(entry)) {
             spent += totals;

@@ -140,7 +140,7 @@ fn an_inline_sub_agent_is_extracted_to_a_log() {
     assert!(agent.findings().is_empty(), "{:?}", agent.findings());
     let call = agent.entries().as_slice()[2].get("sourceToolAssistantUUID").and_then(|json| json.as_str());
     assert_eq!(call, agent.entries().as_slice()[1].uuid());
-    let mut known = threadline_session::Agent::bare("a".into());
+    let mut known = threadline_session::Subagent::bare("a".into());
     known.session = agent;
     let family = SessionFamily::new(main, vec![known]);
     assert_eq!(family.agents.len(), 1);

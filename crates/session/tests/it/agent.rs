@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
-use threadline_session::{Agent, AgentIndex, Session, SessionFamily};
+use threadline_session::{AgentIndex, Session, SessionFamily, Subagent};
 
 use crate::render::{agent, agents, session, turns_of};
 
@@ -47,7 +47,7 @@ a1 <- u1  reply  m1 tool t1 Agent {"prompt":"elsewhere"}
 a2 <- a1  reply  m1 tool t2 Agent {"prompt":"elsewhere"}
 "#,
     );
-    let described = Agent {
+    let described = Subagent {
         agent_type: Some("Explore".into()),
         description: Some("look".into()),
         ..agent("a7f", Some("t2"), LOG)
@@ -239,7 +239,7 @@ a1 <- u1  reply  m1 tool t1 Workflow {"script":"audit"}
 r1 <- a1  result t1 "launched" {"runId":"wf_1","taskId":"w1","status":"async_launched"}
 "#,
     );
-    let step = |id: &str| Agent { kind: AgentKind::Workflow, ..agent(id, Some("t1"), LOG) };
+    let step = |id: &str| Subagent { kind: AgentKind::Workflow, ..agent(id, Some("t1"), LOG) };
     assert_snapshot!(agents(&SessionFamily::new(main, vec![step("w7"), step("w8")])), @r"
     w7 Workflow started by t1 of the session
       thread: s1 s2 s3 s4
@@ -292,7 +292,8 @@ a2 <- r1  reply  m2 tool t2 Workflow {"script":"…"}
 r2 <- a2  result t2 "started" {"status":"async_launched","transcriptDir":"/home/ada/.claude/projects/-p/s1/subagents/workflows/wf_2"}
 "#,
     );
-    let part_of = |run: &str, id: &str| Agent { workflow_run: Some(run.to_owned()), ..agent(id, None, LOG) };
+    let part_of =
+        |run: &str, id: &str| Subagent { workflow_run: Some(run.to_owned()), ..agent(id, None, LOG) };
     let family = SessionFamily::new(
         main,
         vec![part_of("wf_1", "a1f"), part_of("wf_2", "a2f"), part_of("wf_3", "a3f")],
@@ -314,8 +315,8 @@ fn very_many_agents_name_calls_that_do_not_exist() {
 }
 
 /// Returns an agent whose metadata names the call that started it.
-fn agent_of(session: Session, id: &str, call: &str) -> Agent {
-    Agent { session, ..agent(id, Some(call), "") }
+fn agent_of(session: Session, id: &str, call: &str) -> Subagent {
+    Subagent { session, ..agent(id, Some(call), "") }
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use threadline_entry::AgentKind;
 use threadline_entry::{Kind, Severity};
 use threadline_session::{
-    Agent, CallIndex, ClientVersion, EntryIndex, ParentLink, ReplyIndex, Session, SessionFamily, Spawn, Turn,
+    CallIndex, ClientVersion, EntryIndex, ParentLink, ReplyIndex, Session, SessionFamily, Spawn, Subagent,
+    Turn,
 };
 use threadline_testkit::log;
 
@@ -156,10 +157,10 @@ pub(crate) fn is_sound(session: &Session) -> bool {
 }
 
 /// Returns an agent as its log and `meta.json` describe it. The latter may name the call that started it.
-pub(crate) fn agent(id: &str, tool_use_id: Option<&str>, notation: &str) -> Agent {
+pub(crate) fn agent(id: &str, tool_use_id: Option<&str>, notation: &str) -> Subagent {
     let spawn = tool_use_id.map(|id| Spawn { agent: None, tool_use_id: id.into() });
     let (kind, session) = (AgentKind::Task, session(notation));
-    Agent { id: id.into(), kind, agent_type: None, description: None, workflow_run: None, session, spawn }
+    Subagent { id: id.into(), kind, agent_type: None, description: None, workflow_run: None, session, spawn }
 }
 
 /// Renders a family: each agent, the call that started it, and its conversation.

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
-use threadline_session::{Agent, EntryIndex, Session, SessionFamily};
+use threadline_session::{EntryIndex, Session, SessionFamily, Subagent};
 use threadline_testkit::log;
 
 use crate::render::{
@@ -396,7 +396,7 @@ x4 <- x3   reply m2 text "<summary>In short.</summary>" sidechain agent=acompact
 "#,
     );
     assert!(is_sound(&summarizer.session));
-    let family = SessionFamily::new(main, vec![Agent { kind: AgentKind::Compaction, ..summarizer }]);
+    let family = SessionFamily::new(main, vec![Subagent { kind: AgentKind::Compaction, ..summarizer }]);
     assert_snapshot!(agents(&family), @r"
     acompact-1f Compaction started by an unknown call
       thread: x1 x2 x3 x4

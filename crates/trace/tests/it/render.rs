@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use threadline_entry::{LineReader, Position, parse_line};
-use threadline_session::{Agent, SessionFamily};
+use threadline_session::{SessionFamily, Subagent};
 use threadline_trace::{
     AttributeValue, ContentPolicy, Dialect, LogOwner, SentReplies, SpanId, SpanOptions, TraceSpan, TurnPart,
     TurnSplitter, spans_of,
@@ -48,13 +48,13 @@ pub(crate) fn spans_again(notation: &str, sent: &mut SentReplies) -> Vec<TraceSp
     spans_beside(notation, Vec::new(), &shape(&PriceBook::embedded()), sent)
 }
 
-pub(crate) fn spans_with(notation: &str, agents: Vec<Agent>, shape: &SpanOptions<'_>) -> Vec<TraceSpan> {
+pub(crate) fn spans_with(notation: &str, agents: Vec<Subagent>, shape: &SpanOptions<'_>) -> Vec<TraceSpan> {
     spans_beside(notation, agents, shape, &mut SentReplies::default())
 }
 
 fn spans_beside(
     notation: &str,
-    agents: Vec<Agent>,
+    agents: Vec<Subagent>,
     shape: &SpanOptions<'_>,
     sent: &mut SentReplies,
 ) -> Vec<TraceSpan> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use insta::assert_snapshot;
 use threadline_entry::AgentKind;
 use threadline_secret::Rules;
-use threadline_session::{Agent, Session, Spawn};
+use threadline_session::{Session, Spawn, Subagent};
 use threadline_testkit::log;
 use threadline_trace::{ContentPolicy, Dialect, SentReplies, SpanKind, SpanOptions};
 use threadline_usage::PriceBook;
@@ -284,9 +284,9 @@ turn Turn 1 0..6 [hook 1] [compaction 3] [interrupted 6] [hooks 7] < {"role":"us
 "#);
 }
 
-fn agent(id: &str, call: Option<&str>, notation: &str) -> Agent {
+fn agent(id: &str, call: Option<&str>, notation: &str) -> Subagent {
     let spawn = call.map(|call| Spawn { agent: None, tool_use_id: call.to_owned() });
-    Agent {
+    Subagent {
         id: id.to_owned(),
         kind: AgentKind::of(id, false),
         agent_type: Some("Explore".to_owned()),

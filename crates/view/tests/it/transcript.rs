@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use threadline_entry::ToolPattern;
-use threadline_session::{Agent, AgentIndex, Session, SessionFamily, Spawn};
+use threadline_session::{AgentIndex, Session, SessionFamily, Spawn, Subagent};
 use threadline_testkit::log;
 use threadline_view::{
     AgentView, CallView, DetailLevel, ItemBody, LineNotes, Transcript, TranscriptBuilder, TranscriptEnd,
@@ -516,10 +516,10 @@ a2 <- u2  reply  m2 text "Done."
 x1        user   "look"
 y1 <- x1  reply  n1 tool t2 Task {"prompt":"deeper"}
 "#;
-    let agent = |id: &str, spawn: Option<Spawn>| Agent {
+    let agent = |id: &str, spawn: Option<Spawn>| Subagent {
         session: Session::from_bytes(&log(WORK)),
         spawn,
-        ..Agent::bare(id.to_owned())
+        ..Subagent::bare(id.to_owned())
     };
     let spawn = |agent: Option<AgentIndex>, call: &str| Some(Spawn { agent, tool_use_id: call.to_owned() });
     let below = agent("b", spawn(Some(AgentIndex::FIRST), "t2"));
@@ -680,10 +680,10 @@ fn sub_agents_that_started_each_other_are_built_once_inside_of_each_other() {
             "x1 user \"{prompt}\"\nx2 <- x1 reply m{call} tool {call} Task {{\"prompt\":\"x\"}}"
         )))
     };
-    let agent = |id: &str, session: Session, started_by: &str| Agent {
+    let agent = |id: &str, session: Session, started_by: &str| Subagent {
         session,
         spawn: Some(Spawn { agent: None, tool_use_id: started_by.to_owned() }),
-        ..Agent::bare(id.to_owned())
+        ..Subagent::bare(id.to_owned())
     };
     let agents = vec![agent("a", log_of("t1", "a"), "t2"), agent("b", log_of("t2", "b"), "t1")];
     let shown =
