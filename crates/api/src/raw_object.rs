@@ -1,16 +1,14 @@
 //! JSON objects whose members keep their order and their text.
 
-use std::fmt;
-
-use serde::de::{MapAccess, Visitor};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// A JSON object. Members keep their order and the exact text of their values, known or not.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct RawObject {
-    members: Vec<(String, Box<RawValue>)>,
+    members: IndexMap<String, Box<RawValue>>,
 }
 
 impl RawObject {
@@ -33,7 +31,7 @@ impl RawObject {
 
     /// Returns the value of a member.
     pub fn get(&self, key: &str) -> Option<&RawValue> {
-        self.members.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
+        self.members.get(key).map(|value| &**value)
     }
 
     /// Returns the value of a member that is a string.
@@ -60,16 +58,12 @@ impl RawObject {
 
     /// Sets a member to a value that is JSON already.
     pub fn set_raw(&mut self, key: &str, value: Box<RawValue>) {
-        match self.members.iter_mut().find(|(name, _)| name == key) {
-            Some((_, old)) => *old = value,
-            None => self.members.push((key.to_owned(), value)),
-        }
+        self.members.insert(key.to_owned(), value);
     }
 
     /// Removes a member.
     pub fn remove(&mut self, key: &str) -> Option<Box<RawValue>> {
-        let position = self.members.iter().position(|(name, _)| name == key)?;
-        Some(self.members.remove(position).1)
+        self.members.shift_remove(key)
     }
 
     /// Returns the members in order.
@@ -85,38 +79,6 @@ impl RawObject {
     /// Returns the object as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
-    }
-}
-
-impl Serialize for RawObject {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.members.len()))?;
-        for (key, value) in &self.members {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for RawObject {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor;
-        impl<'de> Visitor<'de> for ObjectVisitor {
-            type Value = RawObject;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(RawObject { members })
-            }
-        }
-        deserializer.deserialize_map(ObjectVisitor)
     }
 }
 

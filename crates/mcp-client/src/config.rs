@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use indexmap::IndexMap;
 use serde::Deserialize;
-use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
 
 /// A server as it is configured.
@@ -80,37 +80,11 @@ struct ServerEntry {
     headers_helper: Option<Value>,
 }
 
-/// The members of `mcpServers` in the order of the file.
-#[derive(Default)]
-struct ServerEntries(Vec<(String, Value)>);
-
-impl<'de> Deserialize<'de> for ServerEntries {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = ServerEntries;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with one member per server")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ServerEntries, A::Error> {
-                let mut entries: Vec<(String, Value)> = Vec::new();
-                while let Some(entry) = map.next_entry::<String, Value>()? {
-                    entries.retain(|(name, _)| *name != entry.0);
-                    entries.push(entry);
-                }
-                Ok(ServerEntries(entries))
-            }
-        }
-        deserializer.deserialize_map(Entries)
-    }
-}
-
 #[derive(Deserialize)]
 struct ConfigFile {
+    /// In the order of the file.
     #[serde(default, rename = "mcpServers")]
-    servers: Option<ServerEntries>,
+    servers: Option<IndexMap<String, Value>>,
 }
 
 /// Parses `{"mcpServers": {…}}`. `variable` returns the value of a variable for `${NAME}`.
@@ -124,7 +98,7 @@ pub fn parse_servers(
 ) -> Result<Vec<McpServerConfig>, McpConfigError> {
     let file: ConfigFile = serde_json::from_str(text).map_err(|error| McpConfigError(error.to_string()))?;
     let servers = file.servers.ok_or_else(|| McpConfigError("`mcpServers` is missing".to_owned()))?;
-    let servers = servers.0.into_iter().map(|(name, entry)| McpServerConfig {
+    let servers = servers.into_iter().map(|(name, entry)| McpServerConfig {
         name,
         transport: transport(entry, variable).unwrap_or_else(McpTransport::Unusable),
     });

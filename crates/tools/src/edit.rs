@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::context::ToolContext;
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::output::{Failure, ToolOutput};
 use crate::patch::{Hunk, hunks};
 use crate::paths::{errno_text, missing_file, resolve};
@@ -82,10 +82,10 @@ impl Tool for Edit {
         let new =
             if is_markdown { text("new_string").to_owned() } else { trim_line_ends(text("new_string")) };
         let members = vec![
-            ("replace_all", Some(Json::Bool(input.flag("replace_all")))),
+            ("replace_all", Some(OrderedJson::Bool(input.flag("replace_all")))),
             ("file_path", Some(path.into())),
             ("old_string", Some(text("old_string").into())),
-            ("new_string", Some(Json::String(new))),
+            ("new_string", Some(OrderedJson::String(new))),
         ];
         input.set_members(members);
     }

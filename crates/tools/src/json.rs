@@ -1,44 +1,55 @@
 //! JSON with the key order of its source, which `serde_json::Value` does not keep in this workspace.
 
-use std::fmt;
-
-use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde::ser::{SerializeMap, SerializeSeq};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Number;
 
 /// A JSON value. Objects keep the order of their members.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Json {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum OrderedJson {
     Null,
     Bool(bool),
-    Number(serde_json::Number),
+    Number(#[serde(serialize_with = "serialize_number")] Number),
     String(String),
     Array(Vec<Self>),
-    Object(Vec<(String, Self)>),
+    Object(IndexMap<String, Self>),
 }
 
-impl Json {
-    /// Returns the last member with this name, as JavaScript does for duplicates.
+impl OrderedJson {
+    /// Returns an object with these members.
+    pub(crate) fn object<'n>(members: impl IntoIterator<Item = (&'n str, Self)>) -> Self {
+        Self::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// Returns a member.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         match self {
-            Self::Object(members) => members.iter().rev().find(|(key, _)| key == name).map(|(_, v)| v),
+            Self::Object(members) => members.get(name),
             _ => None,
         }
     }
 
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
-            Self::Object(members) => members.iter_mut().rev().find(|(key, _)| key == name).map(|(_, v)| v),
+            Self::Object(members) => members.get_mut(name),
             _ => None,
         }
     }
 
+    /// Returns the members of a member that is an object; none if it is something else.
+    pub(crate) fn members(&self, name: &str) -> impl Iterator<Item = (&String, &Self)> {
+        let object = match self.get(name) {
+            Some(Self::Object(members)) => Some(members),
+            _ => None,
+        };
+        object.into_iter().flatten()
+    }
+
     /// Replaces a member, or appends it.
     pub(crate) fn set(&mut self, name: &str, value: Self) {
-        if let Some(member) = self.get_mut(name) {
-            *member = value;
-        } else if let Self::Object(members) = self {
-            members.push((name.to_owned(), value));
+        if let Self::Object(members) = self {
+            members.insert(name.to_owned(), value);
         }
     }
 
@@ -84,7 +95,7 @@ impl Json {
 
     pub(crate) fn remove(&mut self, name: &str) {
         if let Self::Object(members) = self {
-            members.retain(|(key, _)| key != name);
+            members.shift_remove(name);
         }
     }
 
@@ -99,100 +110,19 @@ impl Json {
     }
 }
 
-impl From<&str> for Json {
+impl From<&str> for OrderedJson {
     fn from(text: &str) -> Self {
         Self::String(text.to_owned())
     }
 }
 
-impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => serializer.serialize_unit(),
-            Self::Bool(value) => serializer.serialize_bool(*value),
-            Self::Number(number) => match number.as_f64() {
-                // JavaScript writes `1.0` as `1`.
-                Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < 1e15 => {
-                    serializer.serialize_i64(value as i64)
-                }
-                _ => number.serialize(serializer),
-            },
-            Self::String(text) => serializer.serialize_str(text),
-            Self::Array(items) => {
-                let mut seq = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    seq.serialize_element(item)?;
-                }
-                seq.end()
-            }
-            Self::Object(members) => {
-                let mut map = serializer.serialize_map(Some(members.len()))?;
-                for (key, value) in members {
-                    map.serialize_entry(key, value)?;
-                }
-                map.end()
-            }
+/// Writes a number as JavaScript does: `1.0` as `1`.
+fn serialize_number<S: Serializer>(number: &Number, serializer: S) -> Result<S::Ok, S::Error> {
+    match number.as_f64() {
+        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < 1e15 => {
+            serializer.serialize_i64(value as i64)
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JsonVisitor)
-    }
-}
-
-struct JsonVisitor;
-
-impl<'de> Visitor<'de> for JsonVisitor {
-    type Value = Json;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-        Ok(Json::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(Json::Number(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(Json::Number(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-        Ok(serde_json::Number::from_f64(value).map_or(Json::Null, Json::Number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
-        Ok(Json::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Json, E> {
-        Ok(Json::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
-            items.push(item);
-        }
-        Ok(Json::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let mut members: Vec<(String, Json)> = Vec::new();
-        while let Some((key, value)) = map.next_entry::<String, Json>()? {
-            members.push((key, value));
-        }
-        Ok(Json::Object(members))
+        _ => number.serialize(serializer),
     }
 }
 
@@ -203,14 +133,14 @@ mod tests {
     #[test]
     fn the_order_of_members_is_kept() {
         let text = r#"{"z":1,"a":{"y":[1.5,2.0,null],"b":"x"}}"#;
-        let json: Json = serde_json::from_str(text).unwrap();
+        let json: OrderedJson = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&json).unwrap(), r#"{"z":1,"a":{"y":[1.5,2,null],"b":"x"}}"#);
-        assert_eq!(json.get("a").and_then(|a| a.get("b")).and_then(Json::as_str), Some("x"));
+        assert_eq!(json.get("a").and_then(|a| a.get("b")).and_then(OrderedJson::as_str), Some("x"));
     }
 
     #[test]
     fn pretty_text_uses_the_given_indent() {
-        let json: Json = serde_json::from_str(r#"{"a":[],"b":[1]}"#).unwrap();
+        let json: OrderedJson = serde_json::from_str(r#"{"a":[],"b":[1]}"#).unwrap();
         assert_eq!(json.to_pretty(b" "), "{\n \"a\": [],\n \"b\": [\n  1\n ]\n}");
     }
 }

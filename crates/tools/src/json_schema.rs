@@ -7,14 +7,15 @@
 
 use std::cell::Cell;
 
+use indexmap::IndexMap;
 use regex::Regex;
 
-use crate::json::Json;
+use crate::json::OrderedJson;
 
 /// A schema to validate against.
 #[derive(Debug)]
 pub(crate) struct JsonSchema {
-    root: Json,
+    root: OrderedJson,
 }
 
 /// The deepest nesting of schemas that is followed, so that recursive references end.
@@ -28,12 +29,12 @@ const MAX_MESSAGES: usize = 50;
 
 impl JsonSchema {
     /// Returns a schema; `None` if it is neither an object nor a boolean.
-    pub(crate) fn new(root: Json) -> Option<Self> {
-        matches!(root, Json::Object(_) | Json::Bool(_)).then_some(Self { root })
+    pub(crate) fn new(root: OrderedJson) -> Option<Self> {
+        matches!(root, OrderedJson::Object(_) | OrderedJson::Bool(_)).then_some(Self { root })
     }
 
     /// Returns a message for each violation: `/path: must be integer`.
-    pub(crate) fn violations(&self, value: &Json) -> Vec<String> {
+    pub(crate) fn violations(&self, value: &OrderedJson) -> Vec<String> {
         let steps = Cell::new(0);
         let mut check = Check { root: &self.root, steps: &steps, messages: Vec::new() };
         check.schema(&self.root, value, &Place::root());
@@ -63,7 +64,7 @@ impl Place {
 }
 
 struct Check<'a> {
-    root: &'a Json,
+    root: &'a OrderedJson,
     steps: &'a Cell<usize>,
     messages: Vec<String>,
 }
@@ -76,15 +77,17 @@ impl Check<'_> {
         }
     }
 
-    fn schema(&mut self, schema: &Json, value: &Json, place: &Place) {
+    fn schema(&mut self, schema: &OrderedJson, value: &OrderedJson, place: &Place) {
         self.steps.set(self.steps.get() + 1);
         if place.depth > MAX_DEPTH || self.steps.get() > MAX_STEPS {
             return;
         }
-        if *schema == Json::Bool(false) {
+        if *schema == OrderedJson::Bool(false) {
             self.fail(place, "boolean schema is false");
         }
-        if let Some(target) = schema.get("$ref").and_then(Json::as_str).and_then(|name| self.resolve(name)) {
+        if let Some(target) =
+            schema.get("$ref").and_then(OrderedJson::as_str).and_then(|name| self.resolve(name))
+        {
             let target = target.clone();
             self.schema(&target, value, &place.same());
         }
@@ -92,37 +95,37 @@ impl Check<'_> {
             && !matches_type(types, value)
         {
             let names: Vec<_> = match types {
-                Json::Array(names) => names.iter().filter_map(Json::as_str).collect(),
+                OrderedJson::Array(names) => names.iter().filter_map(OrderedJson::as_str).collect(),
                 name => name.as_str().into_iter().collect(),
             };
             self.fail(place, &format!("must be {}", names.join(",")));
             return;
         }
         match value {
-            Json::Number(_) => self.number(schema, value, place),
-            Json::String(text) => self.text(schema, text, place),
-            Json::Array(items) => self.array(schema, items, place),
-            Json::Object(members) => self.object(schema, members, value, place),
-            Json::Null | Json::Bool(_) => {}
+            OrderedJson::Number(_) => self.number(schema, value, place),
+            OrderedJson::String(text) => self.text(schema, text, place),
+            OrderedJson::Array(items) => self.array(schema, items, place),
+            OrderedJson::Object(members) => self.object(schema, members, value, place),
+            OrderedJson::Null | OrderedJson::Bool(_) => {}
         }
         self.any_type(schema, value, place);
     }
 
     /// Returns the schema that a local reference names.
-    fn resolve(&self, reference: &str) -> Option<&Json> {
+    fn resolve(&self, reference: &str) -> Option<&OrderedJson> {
         let pointer = reference.strip_prefix('#')?;
         pointer.split('/').skip(1).try_fold(self.root, |json, step| {
             let step = step.replace("~1", "/").replace("~0", "~");
             match json {
-                Json::Array(items) => items.get(step.parse::<usize>().ok()?),
+                OrderedJson::Array(items) => items.get(step.parse::<usize>().ok()?),
                 json => json.get(&step),
             }
         })
     }
 
-    fn number(&mut self, schema: &Json, value: &Json, place: &Place) {
+    fn number(&mut self, schema: &OrderedJson, value: &OrderedJson, place: &Place) {
         let Some(number) = value.as_f64() else { return };
-        let limit = |name: &str| schema.get(name).and_then(Json::as_f64);
+        let limit = |name: &str| schema.get(name).and_then(OrderedJson::as_f64);
         for (name, sign) in
             [("maximum", "<="), ("minimum", ">="), ("exclusiveMaximum", "<"), ("exclusiveMinimum", ">")]
         {
@@ -142,18 +145,25 @@ impl Check<'_> {
         }
     }
 
-    fn text(&mut self, schema: &Json, text: &str, place: &Place) {
+    fn text(&mut self, schema: &OrderedJson, text: &str, place: &Place) {
         self.length(schema, ("maxLength", "minLength"), text.chars().count(), "characters", place);
-        let pattern = schema.get("pattern").and_then(Json::as_str);
-        // A pattern that the regex crate does not support is not enforced.
+        let pattern = schema.get("pattern").and_then(OrderedJson::as_str);
+        // A pattern that this syntax does not know is not enforced.
         let is_violated = |pattern: &&str| Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text));
         if let Some(pattern) = pattern.filter(is_violated) {
             self.fail(place, &format!("must match pattern \"{pattern}\""));
         }
     }
 
-    fn length(&mut self, schema: &Json, (max, min): (&str, &str), length: usize, noun: &str, place: &Place) {
-        let limit = |name: &str| schema.get(name).and_then(Json::as_f64);
+    fn length(
+        &mut self,
+        schema: &OrderedJson,
+        (max, min): (&str, &str),
+        length: usize,
+        noun: &str,
+        place: &Place,
+    ) {
+        let limit = |name: &str| schema.get(name).and_then(OrderedJson::as_f64);
         if let Some(max) = limit(max).filter(|max| length as f64 > *max) {
             self.fail(place, &format!("must NOT have more than {max} {noun}"));
         }
@@ -162,9 +172,9 @@ impl Check<'_> {
         }
     }
 
-    fn array(&mut self, schema: &Json, items: &[Json], place: &Place) {
+    fn array(&mut self, schema: &OrderedJson, items: &[OrderedJson], place: &Place) {
         self.length(schema, ("maxItems", "minItems"), items.len(), "items", place);
-        if schema.get("uniqueItems") == Some(&Json::Bool(true)) {
+        if schema.get("uniqueItems") == Some(&OrderedJson::Bool(true)) {
             let twin = (1..items.len()).rev().find_map(|last| {
                 (0..last).rev().find(|first| items[*first] == items[last]).map(|first| (first, last))
             });
@@ -176,19 +186,19 @@ impl Check<'_> {
         }
         // Schemas by position: `prefixItems`, or a list of `items` in older drafts.
         let by_position = [schema.get("prefixItems"), schema.get("items")];
-        let first = by_position.into_iter().flatten().find_map(Json::as_array).unwrap_or_default();
+        let first = by_position.into_iter().flatten().find_map(OrderedJson::as_array).unwrap_or_default();
         for (index, (schema, item)) in first.iter().zip(items).enumerate() {
             self.schema(schema, item, &place.child(&index.to_string()));
         }
         let rest = match schema.get("items") {
-            Some(Json::Array(_)) => schema.get("additionalItems"),
+            Some(OrderedJson::Array(_)) => schema.get("additionalItems"),
             items => items,
         };
         match rest {
-            Some(Json::Bool(false)) if items.len() > first.len() => {
+            Some(OrderedJson::Bool(false)) if items.len() > first.len() => {
                 self.fail(place, &format!("must NOT have more than {} items", first.len()));
             }
-            Some(rest @ Json::Object(_)) => {
+            Some(rest @ OrderedJson::Object(_)) => {
                 for (index, item) in items.iter().enumerate().skip(first.len()) {
                     self.schema(rest, item, &place.child(&index.to_string()));
                 }
@@ -198,7 +208,7 @@ impl Check<'_> {
         self.contains(schema, items, place);
     }
 
-    fn contains(&mut self, schema: &Json, items: &[Json], place: &Place) {
+    fn contains(&mut self, schema: &OrderedJson, items: &[OrderedJson], place: &Place) {
         let Some(wanted) = schema.get("contains") else { return };
         let mut messages = Vec::new();
         for (index, item) in items.iter().enumerate() {
@@ -212,10 +222,16 @@ impl Check<'_> {
         self.fail(place, "must contain at least 1 valid item(s)");
     }
 
-    fn object(&mut self, schema: &Json, members: &[(String, Json)], value: &Json, place: &Place) {
+    fn object(
+        &mut self,
+        schema: &OrderedJson,
+        members: &IndexMap<String, OrderedJson>,
+        value: &OrderedJson,
+        place: &Place,
+    ) {
         self.length(schema, ("maxProperties", "minProperties"), members.len(), "properties", place);
-        let required = schema.get("required").and_then(Json::as_array).unwrap_or_default();
-        for name in required.iter().filter_map(Json::as_str).filter(|name| value.get(name).is_none()) {
+        let required = schema.get("required").and_then(OrderedJson::as_array).unwrap_or_default();
+        for name in required.iter().filter_map(OrderedJson::as_str).filter(|name| value.get(name).is_none()) {
             self.fail(place, &format!("must have required property '{name}'"));
         }
         if let Some(names) = schema.get("propertyNames") {
@@ -228,12 +244,8 @@ impl Check<'_> {
             }
         }
         let properties = schema.get("properties");
-        let patterns = match schema.get("patternProperties") {
-            Some(Json::Object(patterns)) => patterns.as_slice(),
-            _ => &[],
-        };
-        let patterns: Vec<_> = patterns
-            .iter()
+        let patterns: Vec<_> = schema
+            .members("patternProperties")
             .filter_map(|(pattern, schema)| Some((Regex::new(pattern).ok()?, schema)))
             .collect();
         let is_known = |name: &str| {
@@ -242,17 +254,17 @@ impl Check<'_> {
         };
         let others = || members.iter().filter(|(name, _)| !is_known(name));
         match schema.get("additionalProperties") {
-            Some(Json::Bool(false)) => {
+            Some(OrderedJson::Bool(false)) => {
                 for _ in others() {
                     self.fail(place, "must NOT have additional properties");
                 }
             }
-            Some(additional @ Json::Object(_)) => {
+            Some(additional @ OrderedJson::Object(_)) => {
                 others().for_each(|(name, value)| self.schema(additional, value, &place.child(name)));
             }
             _ => {}
         }
-        if let Some(Json::Object(properties)) = properties {
+        if let Some(OrderedJson::Object(properties)) = properties {
             for (name, schema) in properties {
                 if let Some(value) = value.get(name) {
                     self.schema(schema, value, &place.child(name));
@@ -266,8 +278,8 @@ impl Check<'_> {
         }
     }
 
-    fn any_type(&mut self, schema: &Json, value: &Json, place: &Place) {
-        if let Some(allowed) = schema.get("enum").and_then(Json::as_array)
+    fn any_type(&mut self, schema: &OrderedJson, value: &OrderedJson, place: &Place) {
+        if let Some(allowed) = schema.get("enum").and_then(OrderedJson::as_array)
             && !allowed.contains(value)
         {
             self.fail(place, "must be equal to one of the allowed values");
@@ -281,7 +293,7 @@ impl Check<'_> {
             self.fail(place, "must NOT be valid");
         }
         self.alternatives(schema, value, place);
-        for all in schema.get("allOf").and_then(Json::as_array).unwrap_or_default() {
+        for all in schema.get("allOf").and_then(OrderedJson::as_array).unwrap_or_default() {
             self.schema(all, value, &place.same());
         }
         if let Some(condition) = schema.get("if") {
@@ -297,11 +309,11 @@ impl Check<'_> {
         }
     }
 
-    fn alternatives(&mut self, schema: &Json, value: &Json, place: &Place) {
+    fn alternatives(&mut self, schema: &OrderedJson, value: &OrderedJson, place: &Place) {
         for (name, message) in
             [("anyOf", "must match a schema in anyOf"), ("oneOf", "must match exactly one schema in oneOf")]
         {
-            let Some(choices) = schema.get(name).and_then(Json::as_array) else { continue };
+            let Some(choices) = schema.get(name).and_then(OrderedJson::as_array) else { continue };
             let results: Vec<_> =
                 choices.iter().map(|choice| self.try_schema(choice, value, &place.same())).collect();
             match results.iter().filter(|messages| messages.is_empty()).count() {
@@ -316,22 +328,22 @@ impl Check<'_> {
         }
     }
 
-    /// Validates against a schema without reporting the messages, and returns them.
-    fn try_schema(&self, schema: &Json, value: &Json, place: &Place) -> Vec<String> {
+    /// Validates apart, and returns the messages.
+    fn try_schema(&self, schema: &OrderedJson, value: &OrderedJson, place: &Place) -> Vec<String> {
         let mut check = Check { root: self.root, steps: self.steps, messages: Vec::new() };
         check.schema(schema, value, place);
         check.messages
     }
 }
 
-fn matches_type(types: &Json, value: &Json) -> bool {
+fn matches_type(types: &OrderedJson, value: &OrderedJson) -> bool {
     let is = |name: &str| match (name, value) {
         ("integer", value) => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         (name, value) => name == value.type_name(),
     };
     match types {
-        Json::String(name) => is(name),
-        Json::Array(names) => names.iter().filter_map(Json::as_str).any(is),
+        OrderedJson::String(name) => is(name),
+        OrderedJson::Array(names) => names.iter().filter_map(OrderedJson::as_str).any(is),
         _ => true,
     }
 }

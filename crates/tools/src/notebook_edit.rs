@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::background::random_text;
 use crate::context::ToolContext;
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::output::{Failure, ToolOutput};
 use crate::paths::{errno_text, resolve};
 use crate::profile::Profile;
@@ -169,8 +169,8 @@ impl NotebookEdit {
 }
 
 /// Returns the index of a cell by its id, or by `cell-N` if no cell has that id.
-fn find_cell(cells: &[Json], id: &str) -> Result<usize, Failure> {
-    let has_id = |cell: &Json| cell.get("id").and_then(Json::as_str) == Some(id);
+fn find_cell(cells: &[OrderedJson], id: &str) -> Result<usize, Failure> {
+    let has_id = |cell: &OrderedJson| cell.get("id").and_then(OrderedJson::as_str) == Some(id);
     if let Some(index) = cells.iter().position(has_id) {
         return Ok(index);
     }
@@ -193,7 +193,7 @@ struct CellEdit<'a> {
 impl CellEdit<'_> {
     /// Changes the notebook and returns the source of the cell that was replaced or deleted.
     fn apply(&self, notebook: &mut Notebook, has_ids: bool) -> Option<String> {
-        let Some(Json::Array(cells)) = notebook.json.get_mut("cells") else { return None };
+        let Some(OrderedJson::Array(cells)) = notebook.json.get_mut("cells") else { return None };
         match (self.mode, self.index) {
             ("insert", index) => {
                 cells.insert(index.map_or(0, |index| index + 1), self.new_cell(has_ids));
@@ -204,9 +204,9 @@ impl CellEdit<'_> {
                 let cell = &mut cells[index];
                 let old = joined(cell.get("source"));
                 cell.set("source", self.source.into());
-                if cell.get("cell_type").and_then(Json::as_str) == Some("code") {
-                    cell.set("execution_count", Json::Null);
-                    cell.set("outputs", Json::Array(Vec::new()));
+                if cell.get("cell_type").and_then(OrderedJson::as_str) == Some("code") {
+                    cell.set("execution_count", OrderedJson::Null);
+                    cell.set("outputs", OrderedJson::Array(Vec::new()));
                 }
                 if let Some(cell_type) = self.cell_type {
                     cell.set("cell_type", cell_type.into());
@@ -217,17 +217,17 @@ impl CellEdit<'_> {
         }
     }
 
-    fn new_cell(&self, has_ids: bool) -> Json {
+    fn new_cell(&self, has_ids: bool) -> OrderedJson {
         let cell_type = self.cell_type.unwrap_or("code");
-        let mut cell = Json::Object(vec![("cell_type".to_owned(), cell_type.into())]);
+        let mut cell = OrderedJson::object([("cell_type", cell_type.into())]);
         if has_ids {
             cell.set("id", self.new_id.as_str().into());
         }
         cell.set("source", self.source.into());
-        cell.set("metadata", Json::Object(Vec::new()));
+        cell.set("metadata", OrderedJson::object([]));
         if cell_type == "code" {
-            cell.set("execution_count", Json::Null);
-            cell.set("outputs", Json::Array(Vec::new()));
+            cell.set("execution_count", OrderedJson::Null);
+            cell.set("outputs", OrderedJson::Array(Vec::new()));
         }
         cell
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::context::ToolContext;
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::output::ToolOutput;
 use crate::schema::{Kind, Parameter, optional, required};
 use crate::tool::{InputSchema, Permit, Tool, ToolInput};
@@ -46,10 +46,10 @@ const PARAMETERS: &[Parameter] = &[
 
 #[derive(Serialize)]
 struct QuestionRecord<'a> {
-    questions: &'a Json,
-    answers: Json,
+    questions: &'a OrderedJson,
+    answers: OrderedJson,
     #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<&'a Json>,
+    annotations: Option<&'a OrderedJson>,
 }
 
 impl Tool for AskUserQuestion {
@@ -74,12 +74,8 @@ impl Tool for AskUserQuestion {
     fn run(&self, input: &ToolInput, _: &ToolContext<'_>, _: Permit) -> ToolOutput {
         let json = input.json();
         let annotations = json.get("annotations");
-        let answers = match json.get("answers") {
-            Some(Json::Object(answers)) => answers.as_slice(),
-            _ => &[],
-        };
-        let texts: Vec<String> = answers
-            .iter()
+        let texts: Vec<String> = json
+            .members("answers")
             .filter_map(|(question, answer)| {
                 let notes = annotations.and_then(|all| all.get(question)?.get("notes")?.as_str());
                 let notes = notes.map(|notes| format!(" notes: {notes}")).unwrap_or_default();
@@ -95,8 +91,10 @@ impl Tool for AskUserQuestion {
             )
         };
         let record = QuestionRecord {
-            questions: json.get("questions").unwrap_or(&Json::Null),
-            answers: Json::Object(answers.to_vec()),
+            questions: json.get("questions").unwrap_or(&OrderedJson::Null),
+            answers: OrderedJson::object(
+                json.members("answers").map(|(question, answer)| (&**question, answer.clone())),
+            ),
             annotations,
         };
         ToolOutput::success(text, &record)

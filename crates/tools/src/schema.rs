@@ -1,9 +1,10 @@
 //! Parameters of tools: one table per tool yields the JSON Schema for the API and the validation of calls.
 
+use indexmap::IndexMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::output::{ToolOutput, raw};
 
 /// One parameter of a tool.
@@ -65,89 +66,88 @@ const MAX_SAFE_INTEGER: u64 = 9_007_199_254_740_991;
 
 /// Returns the JSON Schema of an input object.
 pub(crate) fn json_schema(parameters: &[Parameter]) -> Box<RawValue> {
-    let mut members = vec![("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into())];
+    let mut members = members([("$schema", "https://json-schema.org/draft/2020-12/schema".into())]);
     members.extend(object_schema(parameters));
-    raw(&Json::Object(members))
+    raw(&OrderedJson::Object(members))
 }
 
-fn object_schema(parameters: &[Parameter]) -> Vec<(String, Json)> {
+type Members = IndexMap<String, OrderedJson>;
+
+fn members<const N: usize>(members: [(&str, OrderedJson); N]) -> Members {
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn object_schema(parameters: &[Parameter]) -> Members {
     let properties = parameters.iter().map(|parameter| {
-        let mut schema = Vec::new();
+        let mut schema = Members::new();
         if let Some(default) = parameter.default.and_then(|text| serde_json::from_str(text).ok()) {
-            schema.push(("default".to_owned(), default));
+            schema.insert("default".to_owned(), default);
         }
         schema.extend(kind_schema(parameter.kind));
         if !parameter.description.is_empty() {
-            schema.push(("description".to_owned(), parameter.description.into()));
+            schema.insert("description".to_owned(), parameter.description.into());
         }
-        (parameter.name.to_owned(), Json::Object(schema))
+        (parameter.name.to_owned(), OrderedJson::Object(schema))
     });
-    let mut members = vec![
-        ("type".to_owned(), "object".into()),
-        ("properties".to_owned(), Json::Object(properties.collect())),
-    ];
-    let required: Vec<_> = parameters.iter().filter(|parameter| parameter.required).collect();
+    let mut schema =
+        members([("type", "object".into()), ("properties", OrderedJson::Object(properties.collect()))]);
+    let required = parameters.iter().filter(|parameter| parameter.required);
+    let required: Vec<OrderedJson> = required.map(|parameter| parameter.name.into()).collect();
     if !required.is_empty() {
-        let names = required.iter().map(|parameter| parameter.name.into()).collect();
-        members.push(("required".to_owned(), Json::Array(names)));
+        schema.insert("required".to_owned(), OrderedJson::Array(required));
     }
-    members.push(("additionalProperties".to_owned(), Json::Bool(false)));
-    members
+    schema.insert("additionalProperties".to_owned(), OrderedJson::Bool(false));
+    schema
 }
 
-fn kind_schema(kind: Kind) -> Vec<(String, Json)> {
-    let member = |name: &str, value: Json| (name.to_owned(), value);
-    let number = |value: f64| serde_json::Number::from_f64(value).map_or(Json::Null, Json::Number);
-    let integer = |value: u64| Json::Number(value.into());
-    let texts = |values: &[&str]| Json::Array(values.iter().map(|value| (*value).into()).collect());
+fn kind_schema(kind: Kind) -> Members {
+    let number =
+        |value: f64| serde_json::Number::from_f64(value).map_or(OrderedJson::Null, OrderedJson::Number);
+    let integer = |value: u64| OrderedJson::Number(value.into());
+    let texts = |values: &[&str]| OrderedJson::Array(values.iter().map(|value| (*value).into()).collect());
+    let object = |parameters| OrderedJson::Object(object_schema(parameters));
     match kind {
-        Kind::Text(0) => vec![member("type", "string".into())],
-        Kind::Text(min) => {
-            vec![member("type", "string".into()), member("minLength", integer(u64::from(min)))]
+        Kind::Text(0) => members([("type", "string".into())]),
+        Kind::Text(min) => members([("type", "string".into()), ("minLength", integer(min.into()))]),
+        Kind::Url => members([("type", "string".into()), ("format", "uri".into())]),
+        Kind::Number(None) => members([("type", "number".into())]),
+        Kind::Number(Some((min, max))) => {
+            members([("type", "number".into()), ("minimum", number(min)), ("maximum", number(max))])
         }
-        Kind::Url => vec![member("type", "string".into()), member("format", "uri".into())],
-        Kind::Number(None) => vec![member("type", "number".into())],
-        Kind::Number(Some((min, max))) => vec![
-            member("type", "number".into()),
-            member("minimum", number(min)),
-            member("maximum", number(max)),
-        ],
-        Kind::Offset => vec![
-            member("type", "integer".into()),
-            member("minimum", integer(0)),
-            member("maximum", integer(MAX_SAFE_INTEGER)),
-        ],
-        Kind::Count => vec![
-            member("type", "integer".into()),
-            member("exclusiveMinimum", integer(0)),
-            member("maximum", integer(MAX_SAFE_INTEGER)),
-        ],
-        Kind::Flag => vec![member("type", "boolean".into())],
-        Kind::Choice(values) => vec![member("type", "string".into()), member("enum", texts(values))],
+        Kind::Offset => members([
+            ("type", "integer".into()),
+            ("minimum", integer(0)),
+            ("maximum", integer(MAX_SAFE_INTEGER)),
+        ]),
+        Kind::Count => members([
+            ("type", "integer".into()),
+            ("exclusiveMinimum", integer(0)),
+            ("maximum", integer(MAX_SAFE_INTEGER)),
+        ]),
+        Kind::Flag => members([("type", "boolean".into())]),
+        Kind::Choice(values) => members([("type", "string".into()), ("enum", texts(values))]),
         Kind::EitherChoice(values, other) => {
-            let choice = Json::Object(vec![member("type", "string".into()), member("enum", texts(values))]);
-            let constant = Json::Object(vec![member("type", "string".into()), member("const", other.into())]);
-            vec![member("anyOf", Json::Array(vec![choice, constant]))]
+            let choice = members([("type", "string".into()), ("enum", texts(values))]);
+            let constant = members([("type", "string".into()), ("const", other.into())]);
+            let choices = [choice, constant].map(OrderedJson::Object).into();
+            members([("anyOf", OrderedJson::Array(choices))])
         }
         Kind::Texts => {
-            let items = Json::Object(vec![member("type", "string".into())]);
-            vec![member("type", "array".into()), member("items", items)]
+            let items = OrderedJson::Object(members([("type", "string".into())]));
+            members([("type", "array".into()), ("items", items)])
         }
-        Kind::Objects(parameters) => {
-            let items = Json::Object(object_schema(parameters));
-            vec![member("type", "array".into()), member("items", items)]
-        }
-        Kind::ObjectsInRange(parameters, min, max) => vec![
-            member("minItems", integer(min as u64)),
-            member("maxItems", integer(max as u64)),
-            member("type", "array".into()),
-            member("items", Json::Object(object_schema(parameters))),
-        ],
-        Kind::Map => vec![
-            member("type", "object".into()),
-            member("propertyNames", Json::Object(vec![member("type", "string".into())])),
-            member("additionalProperties", Json::Object(Vec::new())),
-        ],
+        Kind::Objects(parameters) => members([("type", "array".into()), ("items", object(parameters))]),
+        Kind::ObjectsInRange(parameters, min, max) => members([
+            ("minItems", integer(min as u64)),
+            ("maxItems", integer(max as u64)),
+            ("type", "array".into()),
+            ("items", object(parameters)),
+        ]),
+        Kind::Map => members([
+            ("type", "object".into()),
+            ("propertyNames", OrderedJson::Object(members([("type", "string".into())]))),
+            ("additionalProperties", OrderedJson::Object(Members::new())),
+        ]),
     }
 }
 
@@ -218,7 +218,8 @@ enum Issue {
 }
 
 fn whole<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    Json::Number(serde_json::Number::from_f64(*value).unwrap_or_else(|| 0.into())).serialize(serializer)
+    OrderedJson::Number(serde_json::Number::from_f64(*value).unwrap_or_else(|| 0.into()))
+        .serialize(serializer)
 }
 
 /// Converts strings to the numbers and booleans that parameters expect, in place, and returns the issues.
@@ -241,12 +242,12 @@ impl Validator {
         });
     }
 
-    fn object(&mut self, members: &mut [(String, Json)], parameters: &[Parameter], path: &[PathStep]) {
+    fn object(&mut self, members: &mut Members, parameters: &[Parameter], path: &[PathStep]) {
         let at = |step: PathStep| [path, &[step]].concat();
         for parameter in parameters {
             let path = at(PathStep::Name(parameter.name.to_owned()));
-            match members.iter_mut().rev().find(|(key, _)| key == parameter.name) {
-                Some((_, value)) => self.value(value, parameter.kind, &path),
+            match members.get_mut(parameter.name) {
+                Some(value) => self.value(value, parameter.kind, &path),
                 None if parameter.required && parameter.default.is_none() => {
                     if let Kind::Choice(values) = parameter.kind {
                         self.issues.push(wrong_choice(values, path));
@@ -258,8 +259,7 @@ impl Validator {
             }
         }
         let is_known = |key: &str| parameters.iter().any(|parameter| parameter.name == key);
-        let unknown: Vec<_> =
-            members.iter().filter(|(key, _)| !is_known(key)).map(|(key, _)| key.clone()).collect();
+        let unknown: Vec<_> = members.keys().filter(|key| !is_known(key)).cloned().collect();
         if !unknown.is_empty() {
             let quoted: Vec<_> = unknown.iter().map(|key| format!("\"{key}\"")).collect();
             let noun = if unknown.len() == 1 { "key" } else { "keys" };
@@ -272,13 +272,13 @@ impl Validator {
         }
     }
 
-    fn value(&mut self, value: &mut Json, kind: Kind, path: &[PathStep]) {
+    fn value(&mut self, value: &mut OrderedJson, kind: Kind, path: &[PathStep]) {
         if self.converts_text {
             convert_text(value, kind);
         }
         let received = value.type_name();
         match (kind, value) {
-            (Kind::Text(min), Json::String(text)) => {
+            (Kind::Text(min), OrderedJson::String(text)) => {
                 if text.chars().map(char::len_utf16).sum::<usize>() < min as usize {
                     self.issues.push(Issue::TooSmall {
                         origin: "string",
@@ -290,7 +290,7 @@ impl Validator {
                     });
                 }
             }
-            (Kind::Url, Json::String(text)) => {
+            (Kind::Url, OrderedJson::String(text)) => {
                 if !is_absolute_url(text) {
                     self.issues.push(Issue::Format {
                         code: "invalid_format",
@@ -300,8 +300,8 @@ impl Validator {
                     });
                 }
             }
-            (Kind::Number(range), Json::Number(number)) => self.range(number, range, path),
-            (Kind::Offset | Kind::Count, Json::Number(number)) => {
+            (Kind::Number(range), OrderedJson::Number(number)) => self.range(number, range, path),
+            (Kind::Offset | Kind::Count, OrderedJson::Number(number)) => {
                 if number.as_f64().is_some_and(|value| value.fract() != 0.0) {
                     self.wrong_type("int", "number", path);
                 }
@@ -327,25 +327,25 @@ impl Validator {
                     });
                 }
             }
-            (Kind::Texts, Json::Array(items)) => {
+            (Kind::Texts, OrderedJson::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     let path = [path, &[PathStep::Index(index)]].concat();
                     self.value(item, Kind::Text(0), &path);
                 }
             }
-            (Kind::Objects(parameters) | Kind::ObjectsInRange(parameters, ..), Json::Array(items)) => {
+            (Kind::Objects(parameters) | Kind::ObjectsInRange(parameters, ..), OrderedJson::Array(items)) => {
                 if let Kind::ObjectsInRange(_, min, max) = kind {
                     self.length(items.len(), min, max, path);
                 }
                 for (index, item) in items.iter_mut().enumerate() {
                     let path = [path, &[PathStep::Index(index)]].concat();
                     match item {
-                        Json::Object(members) => self.object(members, parameters, &path),
+                        OrderedJson::Object(members) => self.object(members, parameters, &path),
                         other => self.wrong_type("object", other.type_name(), &path),
                     }
                 }
             }
-            (Kind::Flag, Json::Bool(_)) | (Kind::Map, _) => {}
+            (Kind::Flag, OrderedJson::Bool(_)) | (Kind::Map, _) => {}
             _ => self.wrong_type(expected_type(kind), received, path),
         }
     }
@@ -418,8 +418,8 @@ fn expected_type(kind: Kind) -> &'static str {
     }
 }
 
-fn convert_text(value: &mut Json, kind: Kind) {
-    let Json::String(text) = &*value else { return };
+fn convert_text(value: &mut OrderedJson, kind: Kind) {
+    let OrderedJson::String(text) = &*value else { return };
     let converted = match kind {
         Kind::Number(_) | Kind::Offset | Kind::Count => {
             let digits = text.strip_prefix('-').unwrap_or(text);
@@ -431,11 +431,13 @@ fn convert_text(value: &mut Json, kind: Kind) {
                 return;
             }
             let whole = text.parse::<i64>().ok().map(serde_json::Number::from);
-            whole.or_else(|| text.parse().ok().and_then(serde_json::Number::from_f64)).map(Json::Number)
+            whole
+                .or_else(|| text.parse().ok().and_then(serde_json::Number::from_f64))
+                .map(OrderedJson::Number)
         }
         Kind::Flag => match text.as_str() {
-            "true" => Some(Json::Bool(true)),
-            "false" => Some(Json::Bool(false)),
+            "true" => Some(OrderedJson::Bool(true)),
+            "false" => Some(OrderedJson::Bool(false)),
             _ => None,
         },
         _ => None,
@@ -460,13 +462,13 @@ fn is_absolute_url(text: &str) -> bool {
 /// Validates an input object and converts its values in place. The error is the result of the call.
 pub(crate) fn validate_input(
     tool: &str,
-    input: &mut Json,
+    input: &mut OrderedJson,
     parameters: &[Parameter],
     converts_text: bool,
 ) -> Result<(), ToolOutput> {
     let mut validator = Validator { converts_text, issues: Vec::new() };
     match input {
-        Json::Object(members) => validator.object(members, parameters, &[]),
+        OrderedJson::Object(members) => validator.object(members, parameters, &[]),
         other => validator.wrong_type("object", other.type_name(), &[]),
     }
     if validator.issues.is_empty() {
@@ -540,7 +542,7 @@ mod tests {
     ];
 
     fn check(input: &str) -> Result<String, (String, String)> {
-        let mut json: Json = serde_json::from_str(input).unwrap();
+        let mut json: OrderedJson = serde_json::from_str(input).unwrap();
         match validate_input("Read", &mut json, PARAMETERS, true) {
             Ok(()) => Ok(serde_json::to_string(&json).unwrap()),
             Err(output) => {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::context::ToolContext;
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::limits::show_size;
 use crate::output::{ResultContent, ToolOutput, take_utf16};
 
@@ -40,13 +40,13 @@ pub(crate) fn limit_text(text: String, context: &ToolContext<'_>, max: usize) ->
 /// Returns the beginning for the model; `None` if the blocks are small or cannot be saved.
 fn limit_blocks(blocks: &[Box<RawValue>], context: &ToolContext<'_>, max: usize) -> Option<String> {
     let blocks = blocks.iter().map(|block| serde_json::from_str(block.get()));
-    let blocks: Vec<Json> = blocks.collect::<Result<_, _>>().ok()?;
+    let blocks: Vec<OrderedJson> = blocks.collect::<Result<_, _>>().ok()?;
     let texts: Option<Vec<&str>> = blocks.iter().map(|block| block.get("text")?.as_str()).collect();
     let length: usize = texts?.iter().flat_map(|text| text.chars()).map(char::len_utf16).sum();
     if length <= max {
         return None;
     }
-    save_text(&Json::Array(blocks).to_pretty(b"  "), "json", context)
+    save_text(&OrderedJson::Array(blocks).to_pretty(b"  "), "json", context)
 }
 
 impl ToolOutput {

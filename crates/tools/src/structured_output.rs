@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::context::ToolContext;
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::json_schema::JsonSchema;
 use crate::output::{Failure, ToolOutput};
 use crate::tool::{InputSchema, Permit, Tool, ToolInput};
@@ -19,8 +19,8 @@ impl StructuredOutput {
     /// Returns the tool for a schema; `None` if the schema is not a JSON object of type `object`.
     #[must_use]
     pub fn new(schema: &RawValue) -> Option<Self> {
-        let json: Json = serde_json::from_str(schema.get()).ok()?;
-        let is_object = json.get("type").and_then(Json::as_str) == Some("object");
+        let json: OrderedJson = serde_json::from_str(schema.get()).ok()?;
+        let is_object = json.get("type").and_then(OrderedJson::as_str) == Some("object");
         let schema_of_objects = JsonSchema::new(json).filter(|_| is_object)?;
         Some(Self { schema: schema_of_objects, raw: schema.to_owned() })
     }

@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::context::ToolContext;
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::output::{Failure, ToolOutput};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
@@ -69,7 +70,7 @@ struct StoredTask {
     #[serde(default)]
     blocked_by: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    metadata: Option<Json>,
+    metadata: Option<OrderedJson>,
 }
 
 #[derive(Serialize)]
@@ -253,7 +254,11 @@ impl TaskFiles<'_> {
             status: "pending".to_owned(),
             blocks: Vec::new(),
             blocked_by: Vec::new(),
-            metadata: input.json().get("metadata").filter(|value| matches!(value, Json::Object(_))).cloned(),
+            metadata: input
+                .json()
+                .get("metadata")
+                .filter(|value| matches!(value, OrderedJson::Object(_)))
+                .cloned(),
         };
         self.save(&task)?;
         let record = CreatedRecord { task: CreatedTask { id: &task.id, subject: &task.subject } };
@@ -346,7 +351,7 @@ impl TaskFiles<'_> {
                 fields.push(name);
             }
         }
-        if let Some(Json::Object(members)) = input.json().get("metadata") {
+        if let Some(OrderedJson::Object(members)) = input.json().get("metadata") {
             merge_metadata(&mut task.metadata, members);
             fields.push("metadata");
         }
@@ -420,11 +425,11 @@ fn updated(id: &str, fields: &[&'static str], change: Option<StatusChange>) -> T
 }
 
 /// Sets each member; null removes it.
-fn merge_metadata(metadata: &mut Option<Json>, members: &[(String, Json)]) {
-    let target = metadata.get_or_insert_with(|| Json::Object(Vec::new()));
+fn merge_metadata(metadata: &mut Option<OrderedJson>, members: &IndexMap<String, OrderedJson>) {
+    let target = metadata.get_or_insert_with(|| OrderedJson::object([]));
     for (name, value) in members {
         match value {
-            Json::Null => target.remove(name),
+            OrderedJson::Null => target.remove(name),
             value => target.set(name, value.clone()),
         }
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::background::{TaskStatus, TaskView};
 use crate::bash::OutputHead;
 use crate::context::ToolContext;
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::output::{Failure, ToolOutput};
 use crate::profile::Profile;
 use crate::schema::{Kind, Parameter, optional, required};
@@ -207,12 +207,12 @@ impl TaskStop {
 /// The TodoWrite tool of older versions: the list is kept in memory.
 pub(crate) struct TodoWrite {
     profile: &'static Profile,
-    todos: Mutex<Json>,
+    todos: Mutex<OrderedJson>,
 }
 
 impl TodoWrite {
     pub(crate) fn new(profile: &'static Profile) -> Self {
-        Self { profile, todos: Mutex::new(Json::Array(Vec::new())) }
+        Self { profile, todos: Mutex::new(OrderedJson::Array(Vec::new())) }
     }
 }
 
@@ -229,8 +229,8 @@ const TODO_PARAMETERS: &[Parameter] = &[required(
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TodoRecord<'a> {
-    old_todos: &'a Json,
-    new_todos: &'a Json,
+    old_todos: &'a OrderedJson,
+    new_todos: &'a OrderedJson,
 }
 
 impl Tool for TodoWrite {
@@ -257,11 +257,12 @@ impl Tool for TodoWrite {
     }
 
     fn run(&self, input: &ToolInput, _: &ToolContext<'_>, _: Permit) -> ToolOutput {
-        let new = input.json().get("todos").cloned().unwrap_or(Json::Array(Vec::new()));
-        let is_done = |todo: &Json| todo.get("status").and_then(Json::as_str) == Some("completed");
+        let new = input.json().get("todos").cloned().unwrap_or(OrderedJson::Array(Vec::new()));
+        let is_done =
+            |todo: &OrderedJson| todo.get("status").and_then(OrderedJson::as_str) == Some("completed");
         let all_done = new.as_array().is_some_and(|todos| todos.iter().all(is_done));
         // A list whose items are all completed is cleared.
-        let kept = if all_done { Json::Array(Vec::new()) } else { new.clone() };
+        let kept = if all_done { OrderedJson::Array(Vec::new()) } else { new.clone() };
         let old = std::mem::replace(&mut *self.todos.lock(), kept);
         let text = "Todos have been modified successfully. Ensure that you continue to use the todo list to track your \
                     progress. Please proceed with the current tasks if applicable";

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::value::RawValue;
 
 use crate::context::ToolContext;
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::output::{ToolOutput, raw, take_utf16};
 use crate::schema::{Parameter, json_schema, validate_input};
 
@@ -94,7 +94,7 @@ pub struct ToolDefinition {
 #[derive(Debug, Clone)]
 pub struct ToolInput {
     raw: Box<RawValue>,
-    json: Json,
+    json: OrderedJson,
 }
 
 impl ToolInput {
@@ -119,24 +119,23 @@ impl ToolInput {
     /// Returns a boolean; `false` if it is missing.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
-        self.json.get(name).and_then(Json::as_bool).unwrap_or_default()
+        self.json.get(name).and_then(OrderedJson::as_bool).unwrap_or_default()
     }
 
     /// Returns a list of strings; empty if it is missing.
     #[must_use]
     pub fn texts(&self, name: &str) -> Vec<String> {
-        let items = self.json.get(name).and_then(Json::as_array).unwrap_or_default();
-        items.iter().filter_map(Json::as_str).map(str::to_owned).collect()
+        let items = self.json.get(name).and_then(OrderedJson::as_array).unwrap_or_default();
+        items.iter().filter_map(OrderedJson::as_str).map(str::to_owned).collect()
     }
 
-    pub(crate) fn json(&self) -> &Json {
+    pub(crate) fn json(&self) -> &OrderedJson {
         &self.json
     }
 
     /// Replaces the input by these members, in this order; missing ones are left out.
-    pub(crate) fn set_members(&mut self, members: Vec<(&str, Option<Json>)>) {
-        let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        self.json = Json::Object(members.collect());
+    pub(crate) fn set_members(&mut self, members: Vec<(&str, Option<OrderedJson>)>) {
+        self.json = OrderedJson::object(members.into_iter().filter_map(|(name, value)| Some((name, value?))));
         self.raw = raw(&self.json);
     }
 }
@@ -147,12 +146,12 @@ impl ToolInput {
 /// # Errors
 /// Returns the result of the call if the input is invalid.
 pub fn validate(tool: &dyn Tool, raw_input: &RawValue, cwd: &Path) -> Result<ToolInput, ToolOutput> {
-    let json: Json = match serde_json::from_str(raw_input.get()) {
+    let json: OrderedJson = match serde_json::from_str(raw_input.get()) {
         Ok(json) => json,
         Err(_) => return Err(unparsed_input(tool.name(), raw_input.get()).output),
     };
     let (mut json, kept) = match json {
-        Json::Null => (Json::Object(Vec::new()), raw(&Json::Object(Vec::new()))),
+        OrderedJson::Null => (OrderedJson::object([]), raw(&OrderedJson::object([]))),
         json => (json, raw_input.to_owned()),
     };
     if let InputSchema::Parameters(parameters) = tool.schema() {
@@ -164,7 +163,7 @@ pub fn validate(tool: &dyn Tool, raw_input: &RawValue, cwd: &Path) -> Result<Too
     Ok(input)
 }
 
-fn fill_defaults(json: &mut Json, parameters: &[Parameter]) {
+fn fill_defaults(json: &mut OrderedJson, parameters: &[Parameter]) {
     for parameter in parameters {
         let default = parameter.default.and_then(|text| serde_json::from_str(text).ok());
         if let Some(default) = default.filter(|_| json.get(parameter.name).is_none()) {
@@ -199,10 +198,9 @@ pub fn unparsed_input(tool: &str, text: &str) -> UnparsedInput {
          truncated output. Retry with valid JSON.",
         units(quote)
     );
-    let unparsed =
-        Json::Object(vec![("raw".to_owned(), text.into()), ("len".to_owned(), Json::Number(length.into()))]);
+    let unparsed = OrderedJson::object([("raw", text.into()), ("len", OrderedJson::Number(length.into()))]);
     UnparsedInput {
-        input: raw(&Json::Object(vec![("__unparsedToolInput".to_owned(), unparsed)])),
+        input: raw(&OrderedJson::object([("__unparsedToolInput", unparsed)])),
         output: ToolOutput::error(
             format!("<tool_use_error>{message}</tool_use_error>"),
             &format!("InputValidationError: JSON parse failed ({length} bytes)"),

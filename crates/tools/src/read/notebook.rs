@@ -10,13 +10,13 @@ use super::image::ImageBlock;
 use super::{ReadRecord, read_bounded, read_failed};
 use crate::context::ToolContext;
 use crate::file_state::{ContentDigest, FileState, ReadRange, modified_ms};
-use crate::json::Json;
+use crate::json::OrderedJson;
 use crate::limits::show_size;
 use crate::output::{Failure, ResultContent, ToolOutput, raw};
 
 /// A parsed notebook.
 pub(crate) struct Notebook {
-    pub(crate) json: Json,
+    pub(crate) json: OrderedJson,
 }
 
 /// A file that is not a notebook.
@@ -30,7 +30,7 @@ pub(crate) enum NotebookError {
 
 impl Notebook {
     pub(crate) fn parse(text: &str) -> Result<Self, NotebookError> {
-        let json: Json = serde_json::from_str(text).map_err(|error| match text.trim() {
+        let json: OrderedJson = serde_json::from_str(text).map_err(|error| match text.trim() {
             "" => NotebookError::Json("Unexpected EOF"),
             _ if error.is_eof() => NotebookError::Json("Expected '}'"),
             text if text.starts_with('{') => NotebookError::Json("Expected '}'"),
@@ -38,32 +38,32 @@ impl Notebook {
         })?;
         let has_cells = json
             .get("cells")
-            .and_then(Json::as_array)
-            .is_some_and(|cells| cells.iter().all(|cell| matches!(cell, Json::Object(_))));
+            .and_then(OrderedJson::as_array)
+            .is_some_and(|cells| cells.iter().all(|cell| matches!(cell, OrderedJson::Object(_))));
         if has_cells { Ok(Self { json }) } else { Err(NotebookError::Cells) }
     }
 
     pub(crate) fn language(&self) -> &str {
         let info = self.json.get("metadata").and_then(|metadata| metadata.get("language_info"));
-        info.and_then(|info| info.get("name")).and_then(Json::as_str).unwrap_or("python")
+        info.and_then(|info| info.get("name")).and_then(OrderedJson::as_str).unwrap_or("python")
     }
 
     /// Returns whether cells have ids: from format 4.5 on.
     pub(crate) fn has_cell_ids(&self) -> bool {
-        let number = |name: &str| self.json.get(name).and_then(Json::as_f64).unwrap_or_default();
+        let number = |name: &str| self.json.get(name).and_then(OrderedJson::as_f64).unwrap_or_default();
         (number("nbformat"), number("nbformat_minor")) >= (4.0, 5.0)
     }
 
-    pub(crate) fn cells(&self) -> &[Json] {
-        self.json.get("cells").and_then(Json::as_array).unwrap_or_default()
+    pub(crate) fn cells(&self) -> &[OrderedJson] {
+        self.json.get("cells").and_then(OrderedJson::as_array).unwrap_or_default()
     }
 }
 
 /// Joins a text that may be a list of lines.
-pub(crate) fn joined(value: Option<&Json>) -> String {
+pub(crate) fn joined(value: Option<&OrderedJson>) -> String {
     match value {
-        Some(Json::String(text)) => text.clone(),
-        Some(Json::Array(lines)) => lines.iter().filter_map(Json::as_str).collect(),
+        Some(OrderedJson::String(text)) => text.clone(),
+        Some(OrderedJson::Array(lines)) => lines.iter().filter_map(OrderedJson::as_str).collect(),
         _ => String::new(),
     }
 }
@@ -81,7 +81,7 @@ struct CellRecord {
     cell_type: String,
     source: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    execution_count: Option<Json>,
+    execution_count: Option<OrderedJson>,
     cell_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<String>,
@@ -105,11 +105,11 @@ struct CellImageRecord {
 }
 
 impl CellRecord {
-    fn new(index: usize, cell: &Json, language: &str, max_output: usize) -> Self {
-        let cell_type = cell.get("cell_type").and_then(Json::as_str).unwrap_or("code").to_owned();
+    fn new(index: usize, cell: &OrderedJson, language: &str, max_output: usize) -> Self {
+        let cell_type = cell.get("cell_type").and_then(OrderedJson::as_str).unwrap_or("code").to_owned();
         let is_code = cell_type == "code";
-        let id = cell.get("id").and_then(Json::as_str);
-        let outputs = cell.get("outputs").and_then(Json::as_array).unwrap_or_default();
+        let id = cell.get("id").and_then(OrderedJson::as_str);
+        let outputs = cell.get("outputs").and_then(OrderedJson::as_array).unwrap_or_default();
         let mut outputs: Vec<_> =
             if is_code { outputs.iter().map(CellOutputRecord::new).collect() } else { Vec::new() };
         let length = |output: &CellOutputRecord| {
@@ -127,7 +127,7 @@ impl CellRecord {
             source: joined(cell.get("source")),
             execution_count: cell
                 .get("execution_count")
-                .filter(|count| is_code && matches!(count, Json::Number(_)))
+                .filter(|count| is_code && matches!(count, OrderedJson::Number(_)))
                 .cloned(),
             cell_id: id.map_or_else(|| format!("cell-{index}"), str::to_owned),
             language: is_code.then(|| language.to_owned()),
@@ -138,8 +138,9 @@ impl CellRecord {
 }
 
 impl CellOutputRecord {
-    fn new(output: &Json) -> Self {
-        let output_type = output.get("output_type").and_then(Json::as_str).unwrap_or_default().to_owned();
+    fn new(output: &OrderedJson) -> Self {
+        let output_type =
+            output.get("output_type").and_then(OrderedJson::as_str).unwrap_or_default().to_owned();
         let (text, image) = match output_type.as_str() {
             "stream" => (Some(joined(output.get("text"))), None),
             "execute_result" | "display_data" => {
@@ -148,9 +149,9 @@ impl CellOutputRecord {
                 (text.map(|text| joined(Some(text))), data.and_then(image_of))
             }
             "error" => {
-                let part = |name: &str| output.get(name).and_then(Json::as_str).unwrap_or_default();
-                let lines = output.get("traceback").and_then(Json::as_array).unwrap_or_default();
-                let lines: Vec<_> = lines.iter().filter_map(Json::as_str).collect();
+                let part = |name: &str| output.get(name).and_then(OrderedJson::as_str).unwrap_or_default();
+                let lines = output.get("traceback").and_then(OrderedJson::as_array).unwrap_or_default();
+                let lines: Vec<_> = lines.iter().filter_map(OrderedJson::as_str).collect();
                 (Some(format!("{}: {}\n{}", part("ename"), part("evalue"), lines.join("\n"))), None)
             }
             _ => (None, None),
@@ -159,7 +160,7 @@ impl CellOutputRecord {
     }
 }
 
-fn image_of(data: &Json) -> Option<CellImageRecord> {
+fn image_of(data: &OrderedJson) -> Option<CellImageRecord> {
     ["image/png", "image/jpeg"].into_iter().find_map(|media_type| {
         let value = joined(Some(data.get(media_type)?));
         let image_data: String = value.chars().filter(|ch| !ch.is_whitespace()).collect();
