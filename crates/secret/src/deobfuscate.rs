@@ -267,20 +267,18 @@ pub(crate) fn views(text: &str, mut visit: impl FnMut(&DecodedView)) {
         lines = match lines.take() {
             Some(lines) if start <= lines.end + 1 => Some(lines.start..end),
             other => {
-                other
-                    .into_iter()
-                    .for_each(|lines| windows(text, lines, |part| visit(&DecodedView::decoded(text, part))));
+                other.into_iter().for_each(|lines| visit(&DecodedView::decoded(text, lines)));
                 Some(start..end)
             }
         };
     }
-    lines.into_iter().for_each(|lines| windows(text, lines, |part| visit(&DecodedView::decoded(text, part))));
+    lines.into_iter().for_each(|lines| visit(&DecodedView::decoded(text, lines)));
 }
 
 /// Visits a text of several lines without its line breaks and the indentation after them.
 pub(crate) fn joined_lines(text: &str, mut visit: impl FnMut(&DecodedView)) {
     if memchr(b'\n', text.as_bytes()).is_some() {
-        windows(text, 0..text.len(), |part| visit(&DecodedView::of(text, part, next_line_break)));
+        visit(&DecodedView::of(text, 0..text.len(), next_line_break));
     }
 }
 
@@ -298,19 +296,6 @@ pub(crate) fn plain(text: &str) -> Option<String> {
     let decoded = DecodedView::decoded(text, 0..text.len()).text;
     let joined = DecodedView::of(&decoded, 0..decoded.len(), next_line_break).text;
     (joined != text).then_some(joined)
-}
-
-/// Splits a range into overlapping windows.
-fn windows(text: &str, range: Range<usize>, mut visit: impl FnMut(Range<usize>)) {
-    let mut start = range.start;
-    loop {
-        let end = text.floor_char_boundary(range.end.min(start + WINDOW));
-        visit(start..end);
-        if end >= range.end {
-            return;
-        }
-        start = text.floor_char_boundary(end - OVERLAP);
-    }
 }
 
 /// The shortest run that is decoded: 18 bytes in base64.
@@ -395,7 +380,6 @@ pub(crate) fn encoded(
 pub(crate) const MIN_COPY: usize = 8;
 
 /// The bytes that a run of base64 or hex digits decodes to.
-#[derive(Clone)]
 pub(crate) struct DecodedRun {
     pub(crate) bytes: Vec<u8>,
     /// The offset of the first decoded digit.
@@ -436,20 +420,18 @@ impl<'t> CopyDecoder<'t> {
         let rest = &self.text[at..self.text.len().min(at + self.length)];
         let n_digits = rest.iter().take_while(|byte| is_digit(byte)).count();
         let n_hex = rest[..n_digits].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        let mut run = DecodedRun { bytes: Vec::new(), start: 0, is_hex: false };
         // A secret that begins with the second or third byte of a group begins within its second or third
         // digit; the next digit is the first that depends on nothing else.
         for before in [0, 2, 3] {
             let Some(start) = at.checked_sub(before) else { continue };
             let is_run = self.text[start..at].iter().all(is_digit) && n_digits >= MIN_COPY;
             if is_run && self.is_new(start % 4, at, at + n_digits) {
-                run.decode_base64(self.text, start..at + n_digits);
-                visit(&run);
+                let bytes = base64_bytes(&self.text[start..at + n_digits]);
+                visit(&DecodedRun { bytes, start, is_hex: false });
             }
         }
         if n_hex >= 2 * MIN_COPY && self.is_new(4 + at % 2, at, at + n_hex) {
-            run.decode_hex(self.text, at..at + n_hex);
-            visit(&run);
+            visit(&DecodedRun { bytes: hex_bytes(&self.text[at..at + n_hex]), start: at, is_hex: true });
         }
     }
 
@@ -462,26 +444,6 @@ impl<'t> CopyDecoder<'t> {
             *done = end;
         }
         is_new
-    }
-}
-
-impl DecodedRun {
-    fn decode_base64(&mut self, bytes: &[u8], digits: Range<usize>) {
-        (self.start, self.is_hex) = (digits.start, false);
-        self.bytes.clear();
-        let value = |byte: u8| u32::from(DIGITS[usize::from(byte)]);
-        for group in bytes[digits].chunks(4) {
-            let bits = group.iter().enumerate().map(|(n, byte)| value(*byte) << (18 - 6 * n)).sum::<u32>();
-            let n_bytes = group.len() * 3 / 4;
-            self.bytes.extend(&bits.to_be_bytes()[1..1 + n_bytes]);
-        }
-    }
-
-    fn decode_hex(&mut self, bytes: &[u8], digits: Range<usize>) {
-        (self.start, self.is_hex) = (digits.start, true);
-        self.bytes.clear();
-        self.bytes
-            .extend(bytes[digits].chunks_exact(2).map(|pair| hex_value(pair[0]) << 4 | hex_value(pair[1])));
     }
 }
 
@@ -653,42 +615,29 @@ fn wrapped_end(bytes: &[u8], start: usize, end: usize) -> usize {
 
 /// Decodes a run, if the result is readable.
 fn decode(run: &[u8]) -> Option<String> {
-    let is_hex = run.iter().take(READABLE * 2).all(u8::is_ascii_hexdigit);
-    let text = if is_hex { decode_hex(run) } else { None };
-    text.or_else(|| decode_base64(run))
+    // Most runs are not, which their beginning shows.
+    let is_text = |decode: fn(&[u8]) -> Vec<u8>| {
+        let head = decode(&run[..run.len().min(2 * READABLE)]);
+        head.len() >= READABLE && is_readable(&head[..READABLE])
+    };
+    let is_hex = run.iter().all(u8::is_ascii_hexdigit) && is_text(hex_bytes);
+    let decode = if is_hex { hex_bytes } else { base64_bytes };
+    is_text(decode).then(|| readable(decode(run))).flatten()
 }
 
-fn decode_hex(run: &[u8]) -> Option<String> {
-    let value = |digit: u8| (digit as char).to_digit(16);
-    let mut out = Vec::with_capacity(run.len() / 2);
-    for pair in run.chunks_exact(2) {
-        out.push((value(pair[0])? << 4 | value(pair[1])?) as u8);
-        if out.len() == READABLE && !is_readable(&out) {
-            return None;
-        }
-    }
-    readable(out)
+/// Decodes digits of base64, of the standard and the URL-safe alphabet. Skips other bytes.
+fn base64_bytes(digits: &[u8]) -> Vec<u8> {
+    let digits = digits.iter().map(|byte| DIGITS[usize::from(*byte)]).filter(|digit| *digit != NONE);
+    let digits: Vec<u8> = digits.collect();
+    let groups = digits.chunks(4).flat_map(|group| {
+        let bits = group.iter().enumerate().map(|(n, digit)| u32::from(*digit) << (18 - 6 * n)).sum::<u32>();
+        bits.to_be_bytes().into_iter().skip(1).take(group.len() * 3 / 4)
+    });
+    groups.collect()
 }
 
-fn decode_base64(run: &[u8]) -> Option<String> {
-    let mut out = Vec::with_capacity(READABLE);
-    let (mut bits, mut n_bits) = (0_u32, 0_u32);
-    for digit in run.iter().map(|byte| DIGITS[usize::from(*byte)]).filter(|digit| *digit != NONE) {
-        bits = bits << 6 | u32::from(digit);
-        n_bits += 6;
-        if n_bits >= 8 {
-            n_bits -= 8;
-            out.push((bits >> n_bits) as u8);
-            bits &= (1 << n_bits) - 1;
-            if out.len() == READABLE {
-                if !is_readable(&out) {
-                    return None;
-                }
-                out.reserve(run.len() * 3 / 4);
-            }
-        }
-    }
-    readable(out)
+fn hex_bytes(digits: &[u8]) -> Vec<u8> {
+    digits.chunks_exact(2).map(|pair| hex_value(pair[0]) << 4 | hex_value(pair[1])).collect()
 }
 
 fn is_readable(bytes: &[u8]) -> bool {
@@ -697,11 +646,7 @@ fn is_readable(bytes: &[u8]) -> bool {
 
 /// Returns the valid UTF-8 prefix, if the first bytes are readable.
 fn readable(mut bytes: Vec<u8>) -> Option<String> {
-    let valid = std::str::from_utf8(&bytes).map_or_else(|error| error.valid_up_to(), str::len);
-    if valid < READABLE || !is_readable(&bytes[..READABLE]) {
-        return None;
-    }
-    bytes.truncate(valid);
+    bytes.truncate(std::str::from_utf8(&bytes).map_or_else(|error| error.valid_up_to(), str::len));
     String::from_utf8(bytes).ok()
 }
 

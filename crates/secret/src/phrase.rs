@@ -54,56 +54,38 @@ fn run(text: &str, range: Range<usize>, found: &mut impl FnMut(Range<usize>)) {
     phrase(&words, true, found);
 }
 
+/// The words of letters from an offset on, with the text before each of them.
+fn words_after(text: &str, from: usize) -> impl Iterator<Item = (&str, Range<usize>)> {
+    let rest = &text[..text.floor_char_boundary(from + REACH)];
+    let mut at = from;
+    std::iter::from_fn(move || {
+        let start = at + rest[at..].find(|letter: char| letter.is_ascii_alphabetic())?;
+        let length = rest[start..].find(|letter: char| !letter.is_ascii_alphabetic());
+        let end = length.map_or(rest.len(), |length| start + length);
+        let gap = &rest[at..start];
+        at = end;
+        Some((gap, start..end))
+    })
+}
+
 /// Finds a phrase after a word that announces one (`mnemonic`, `seed phrase`), in any layout: numbered,
 /// quoted, one word per line, in capitals.
 pub(crate) fn find_after_name(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    let mut end = text.len().min(at.end + 600);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let rest = &text[at.end..end];
     let mut words: Vec<(Range<usize>, u16)> = Vec::new();
     let mut secret = None;
     let mut take = |words: &mut Vec<(Range<usize>, u16)>| {
         phrase(&std::mem::take(words), false, &mut |range| secret = secret.clone().or(Some(range)));
     };
-    let mut from = 0;
-    let bytes = rest.as_bytes();
-    while from < bytes.len() {
-        let length = bytes[from..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-        if length == 0 {
-            // Numbers, quotes, commas and line breaks may separate the words of a list; anything else ends
-            // it.
-            if !matches!(
-                bytes[from],
-                b'0'..=b'9'
-                    | b' '
-                    | b'\n'
-                    | b'\r'
-                    | b'\t'
-                    | b','
-                    | b'.'
-                    | b')'
-                    | b'"'
-                    | b'\''
-                    | b'-'
-                    | b':'
-                    | b'|'
-                    | b'['
-                    | b'='
-                    | b'\\'
-            ) {
-                take(&mut words);
-            }
-            from += 1;
-            continue;
+    for (gap, range) in words_after(text, at.end) {
+        // Numbers, quotes, commas and line breaks may separate the words of a list; anything else ends it.
+        let is_separator = |ch: char| ch.is_ascii_digit() || " \n\r\t,.)\"'-:|[=\\".contains(ch);
+        if !gap.chars().all(is_separator) {
+            take(&mut words);
         }
-        let word = rest[from..from + length].to_ascii_lowercase();
-        match WORDS.get(&*word) {
-            Some(number) => words.push((at.end + from..at.end + from + length, *number)),
+        match WORDS.get(&*text[range.clone()].to_ascii_lowercase()) {
+            Some(number) => words.push((range, *number)),
             None => take(&mut words),
         }
-        from += length;
     }
     take(&mut words);
     secret
@@ -112,44 +94,30 @@ pub(crate) fn find_after_name(text: &str, at: Range<usize>) -> Option<Range<usiz
 /// Finds a phrase in a numbered list of single words, the first of which follows `at`: `1. legal 2. winner`.
 /// The list has exactly as many items as a phrase has words.
 pub(crate) fn find_numbered(text: &str, at: Range<usize>) -> Option<Range<usize>> {
-    let bytes = text.as_bytes();
-    if at.start > 0 && (bytes[at.start - 1].is_ascii_alphanumeric() || bytes[at.start - 1] == b'.') {
+    if text[..at.start].ends_with(|before: char| before.is_ascii_alphanumeric() || before == '.') {
         return None;
     }
     let mut words: Vec<(Range<usize>, u16)> = Vec::new();
-    let mut from = at.end;
-    loop {
-        from += bytes[from..].iter().take(MAX_GAP).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        let length = bytes[from..].iter().take(9).take_while(|byte| byte.is_ascii_alphabetic()).count();
-        let word = text[from..from + length].to_ascii_lowercase();
-        let Some(number) = WORDS.get(&*word) else { break };
-        words.push((from..from + length, *number));
-        from += length;
-        let is_gap =
-            |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b',' | b';' | b'|' | b'(' | b'*');
-        let gap = bytes[from..].iter().take(MAX_GAP).take_while(is_gap).count();
-        let next = (words.len() + 1).to_string();
-        let rest = &bytes[from + gap..];
-        let is_next = gap > 0
-            && rest.starts_with(next.as_bytes())
-            && rest.get(next.len()).is_some_and(|byte| matches!(byte, b'.' | b')' | b':' | b'='));
-        if !is_next {
-            // An item of several words is not a word of a phrase.
-            let ends = !rest.first().is_some_and(u8::is_ascii_alphabetic)
-                || bytes[from..from + gap].contains(&b'\n');
-            let mut secret = None;
-            if ends && LENGTHS.contains(&words.len()) {
-                phrase(&words, true, &mut |range| secret = Some(range));
-            }
-            return secret;
-        }
-        from += gap + next.len() + 1;
+    let mut rest = words_after(text, at.start).peekable();
+    while let Some((gap, range)) = rest.peek() {
+        let is_mark = |ch: char| " \t\r\n,;|(*.):=".contains(ch);
+        let is_item = gap.trim_matches(is_mark).parse() == Ok(words.len() + 1);
+        let number = WORDS.get(&*text[range.clone()].to_ascii_lowercase()).filter(|_| is_item);
+        let Some(number) = number else { break };
+        words.push((range.clone(), *number));
+        rest.next();
     }
-    None
+    // An item of several words is not a word of a phrase.
+    let is_cut = rest.peek().is_some_and(|(gap, _)| gap.trim_matches([' ', '\t']).is_empty());
+    let mut secret = None;
+    if !is_cut && LENGTHS.contains(&words.len()) {
+        phrase(&words, true, &mut |range| secret = Some(range));
+    }
+    secret
 }
 
-/// The maximum number of characters between two words of a numbered list.
-const MAX_GAP: usize = 40;
+/// The maximum length of a phrase in any layout.
+const REACH: usize = 1000;
 
 /// Finds the phrase in consecutive listed words. A run with the exact length of a phrase is accepted
 /// regardless of its checksum, because people quote phrases that they made up. In other runs, the checksum
