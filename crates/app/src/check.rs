@@ -275,7 +275,7 @@ impl App {
     /// none or cannot be read.
     pub fn title_of(&self, file: SessionFile) -> Option<String> {
         let title = SessionSummary::of(file).ok()?.title()?;
-        Some(self.redacted(&title).into_owned())
+        Some(self.masked(&title).into_owned())
     }
 }
 

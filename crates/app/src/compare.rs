@@ -250,10 +250,10 @@ impl App {
         for side in &mut sides {
             let names = [&mut side.title, &mut side.cwd, &mut side.git_branch];
             let names = names.into_iter().flatten().chain(&mut side.models);
-            names.for_each(|name| self.redact_string(name));
+            names.for_each(|name| self.mask_string(name));
             // Several tools may have the same name when it is masked.
             for (tool, tally) in std::mem::take(&mut side.tools) {
-                *side.tools.entry(self.redacted(&tool).into_owned()).or_default() += tally;
+                *side.tools.entry(self.masked(&tool).into_owned()).or_default() += tally;
             }
         }
         let shared_turns = mark_shared(&mut sides);

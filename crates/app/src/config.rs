@@ -12,8 +12,8 @@ use threadline_usage::PriceBook;
 use crate::error::AppError;
 use crate::inherited::FirstLineIndex;
 use crate::log_ends::LogEndsCache;
-use crate::masked_titles::MaskedTitles;
-use crate::redaction::DisplayRedaction;
+use crate::mask::Mask;
+use crate::session_secrets::SessionSecrets;
 
 /// The configuration of the application, which front ends resolve from flags and environment variables.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +27,8 @@ pub struct AppConfig {
     pub cache_dir: Option<PathBuf>,
     /// A price list that overrides the built-in one. It must exist.
     pub prices_file: Option<PathBuf>,
-    /// Masks secrets in what is shown; `None` to show everything.
-    pub redaction: Option<Arc<DisplayRedaction>>,
+    /// Masks secrets in what is shown.
+    pub mask: Mask,
     /// The working directory: the base of relative paths, and the current project.
     pub current_dir: Option<PathBuf>,
     /// The user's home folder.
@@ -50,23 +50,22 @@ pub struct App {
     pub(crate) first_lines: Mutex<HashMap<Option<PathBuf>, Arc<FirstLineIndex>>>,
     /// The ends of the logs that searches have read.
     pub(crate) log_ends: Arc<LogEndsCache>,
-    /// The titles in lists that were masked.
-    pub(crate) masked_titles: MaskedTitles,
 }
 
 impl App {
     /// Creates an application for the homes in `config`. Reads nothing yet.
-    pub fn new(config: AppConfig) -> Self {
+    pub fn new(mut config: AppConfig) -> Self {
+        let secrets = SessionSecrets::new(config.cache_dir.as_deref(), &config.build);
+        config.mask = config.mask.with_finder(Arc::new(secrets));
         let store = Store::open(config.homes.iter().cloned());
         let (first_lines, log_ends) = (Mutex::default(), Arc::default());
-        let masked_titles = MaskedTitles::default();
-        Self { config, store, prices: OnceLock::new(), first_lines, log_ends, masked_titles }
+        Self { config, store, prices: OnceLock::new(), first_lines, log_ends }
     }
 
-    /// Returns an application for the same homes with another redaction.
+    /// Returns an application for the same homes with another mask.
     #[must_use]
-    pub fn with_redaction(&self, redaction: Option<Arc<DisplayRedaction>>) -> Self {
-        Self::new(AppConfig { redaction, ..self.config.clone() })
+    pub fn with_mask(&self, mask: Mask) -> Self {
+        Self::new(AppConfig { mask, ..self.config.clone() })
     }
 
     /// Returns the configuration.

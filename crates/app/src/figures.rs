@@ -10,6 +10,7 @@
 //! On systems without such a time nothing is cached.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use threadline_store::{LogFile, SessionLogs, SessionPreview};
+use threadline_store::{FileId, LogFile, SessionLogs, SessionPreview, change_time};
 use threadline_usage::{CallLedger, PriceBook, ScanOptions, ScannedLog};
 use threadline_view::{LogCounts, SessionCardFigures};
 
@@ -268,6 +269,13 @@ impl LogVersion {
         let modified = log.modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let (volume, index) = (log.id.volume, log.id.index);
         Some(Self { size: log.size, modified, changed: log.changed?, volume, index })
+    }
+
+    /// Returns the version of an open file.
+    pub(crate) fn of_file(metadata: &Metadata) -> Option<Self> {
+        let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let FileId { volume, index, .. } = FileId::of(metadata);
+        Some(Self { size: metadata.len(), modified, changed: change_time(metadata)?, volume, index })
     }
 
     /// Returns whether the log has not changed for a while.

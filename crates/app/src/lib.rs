@@ -91,7 +91,6 @@ mod context;
 mod counter;
 pub mod edit;
 mod error;
-mod excerpt_mask;
 mod figures;
 mod find;
 mod git;
@@ -102,18 +101,19 @@ mod list;
 mod live;
 mod live_log;
 mod load;
+mod local_names;
 mod log_cache;
 mod log_ends;
-mod masked_titles;
+mod mask;
 mod operations;
 mod overview;
 mod page_layout;
 mod prices;
-mod redaction;
 pub mod restore;
 mod scope;
 pub mod search;
 mod session_cache;
+mod session_secrets;
 mod source;
 mod text_export;
 pub mod time;
@@ -140,6 +140,7 @@ pub use load::{
     LineObserver, MAX_KEPT_OUTPUT, OpenSession, agent, cwd, kept_output, load_unpriced, logs_below,
     read_agents, read_session,
 };
+pub use mask::{Mask, MaskReport};
 pub use operations::{OperationError, SessionFileCopy};
 pub use overview::{
     OverviewFacts, OverviewOptions, OverviewRange, OverviewReader, PaletteKind, PaletteMatch, ReadOverview,
@@ -147,7 +148,6 @@ pub use overview::{
 };
 pub use page_layout::PageLayout;
 pub use prices::price_list;
-pub use redaction::{DisplayRedaction, RedactionReport, SessionTextMask};
 pub use scope::ProjectScope;
 pub use session_cache::{SessionCache, SessionSlot};
 pub use source::{CallQuery, SessionSource, SourceSelection};

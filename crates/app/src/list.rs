@@ -207,7 +207,7 @@ impl App {
                 Err(error) => unread.push(error.to_string()),
             }
         }
-        self.redact_cards(&mut cards, &listed);
+        self.mask_cards(&mut cards, &listed);
         let mut cards = last_active_cards(cards);
         cards.retain(|card| filter.matches(card));
         let cards = filter.selection.into_sorted(cards);
@@ -238,23 +238,31 @@ fn previews(sessions: &[SessionLogs], known: Vec<Option<SessionPreview>>) -> Vec
 impl App {
     /// Masks secrets in the texts of cards, if the configuration requires it. `sessions` has the logs of each
     /// card: secrets in a title or a prompt that only another line identifies are masked, too.
-    fn redact_cards(&self, cards: &mut [SessionCard], sessions: &[&SessionLogs]) {
-        let Some(redaction) = &self.config().redaction else { return };
+    fn mask_cards(&self, cards: &mut [SessionCard], sessions: &[&SessionLogs]) {
+        if !self.config().mask.is_on() {
+            return;
+        }
         cards.par_iter_mut().zip(sessions).for_each(|(card, session)| {
             let texts = [Some(&mut card.title), card.first_prompt.as_mut(), card.tag.as_mut()];
-            self.masked_titles.mask(redaction, session, texts);
+            let texts: Vec<&mut String> = texts.into_iter().flatten().collect();
+            let logs: Vec<PathBuf> = session.logs().map(|log| log.path.clone()).collect();
+            let mask = self.mask_for(&texts.iter().map(|text| text.as_str()).collect::<Vec<_>>(), &logs);
+            for text in texts {
+                // The end of a long text is cut off.
+                *text = mask.excerpt(text, [false, text.ends_with('…')]).into_owned();
+            }
         });
         for card in cards {
             let names = [&mut card.title, &mut card.project, &mut card.folder];
             let texts =
                 [&mut card.first_prompt, &mut card.branch, &mut card.tag, &mut card.cwd, &mut card.version];
             let texts = texts.into_iter().flatten().chain(names).chain(&mut card.tags);
-            texts.for_each(|text| self.redact_string(text));
+            texts.for_each(|text| self.mask_string(text));
             if let Some(figures) = card.figures.as_mut().map(Arc::make_mut) {
-                let models = figures.models.iter().map(|model| self.redacted(model).into_owned());
+                let models = figures.models.iter().map(|model| self.masked(model).into_owned());
                 figures.models = models.collect();
                 let tools =
-                    figures.tools.iter().map(|(tool, count)| (self.redacted(tool).into_owned(), *count));
+                    figures.tools.iter().map(|(tool, count)| (self.masked(tool).into_owned(), *count));
                 figures.tools = tools.collect();
             }
         }
@@ -323,7 +331,7 @@ impl CardList {
                 Some((card(session, preview.clone(), title, figures, &labels, &live_rule, now), session))
             })
             .unzip();
-        app.redact_cards(&mut cards, &listed);
+        app.mask_cards(&mut cards, &listed);
         ListedCards { cards: last_active_cards(cards), logs, figures, unread }
     }
 

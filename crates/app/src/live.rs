@@ -19,13 +19,12 @@ use threadline_view::{
 };
 
 use crate::error::AppError;
-use crate::excerpt_mask::ExcerptMask;
 use crate::inherited::OwnCalls;
 use crate::list::SessionSummary;
 use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange, strip_abridged_length};
 use crate::load::{OpenSession, live_at, read_agent_logs};
+use crate::mask::Mask;
 use crate::page_layout::{PageLayout, layout_memory};
-use crate::redaction::{DisplayRedaction, SessionMask};
 use crate::time::{millis, now};
 
 /// Long texts are truncated in lines over this many bytes, also when they are read again.
@@ -117,8 +116,6 @@ pub struct LiveSession {
     is_void: bool,
     /// Whether the session was live at the last update.
     was_live: bool,
-    /// Whether the mask has learnt the secrets of all lines that were read.
-    is_learnt: bool,
 }
 
 /// A sub-agent with a log of its own.
@@ -136,37 +133,24 @@ impl LiveSession {
     ///
     /// If the session's own log cannot be read. Sub-agents that cannot be read are left out.
     pub fn open(file: SessionFile, prices: Arc<PriceBook>, limits: LiveLimits) -> io::Result<Self> {
-        Self::open_redacted(file, prices, limits, None)
+        Self::open_masked(file, prices, limits, Mask::default())
     }
 
     /// Reads a session and its sub-agents.
     ///
-    /// With a redaction, the secrets of all lines are masked in everything that is shown.
+    /// With a mask, the secrets of all lines are masked in everything that is shown.
     ///
     /// # Errors
     ///
     /// If the session's own log cannot be read, or a log cannot be read again to find its secrets. Sub-agents
     /// that cannot be read at all are left out.
-    pub fn open_redacted(
+    pub fn open_masked(
         file: SessionFile,
         prices: Arc<PriceBook>,
         limits: LiveLimits,
-        redaction: Option<Arc<DisplayRedaction>>,
+        mask: Mask,
     ) -> io::Result<Self> {
-        Self::open_for(file, prices, limits, redaction, true)
-    }
-
-    /// Does the same. Without `learns`, only layouts may be shown until [`LiveSession::learn_all`].
-    pub(crate) fn open_for(
-        file: SessionFile,
-        prices: Arc<PriceBook>,
-        limits: LiveLimits,
-        redaction: Option<Arc<DisplayRedaction>>,
-        learns: bool,
-    ) -> io::Result<Self> {
-        let mask = redaction.map(|redaction| Arc::new(SessionMask::new(redaction)));
-        let is_learnt = learns || mask.is_none();
-        let (main, session) = LiveLog::open(&file.path, &file.id, &limits, mask.as_ref(), is_learnt)?;
+        let (main, session) = LiveLog::open(&file.path, &file.id, &limits)?;
         let mut live = Self {
             open: OpenSession::empty(file, mask),
             limits,
@@ -185,88 +169,60 @@ impl LiveSession {
             is_gone: false,
             is_void: false,
             was_live: false,
-            is_learnt,
         };
         let agents = live.read_new_agents();
-        live.learn_secrets()?;
+        live.learn_all_secrets();
         live.join(session, agents);
         live.settle_if_small();
         Ok(live)
     }
 
-    fn set_mask(&mut self, mask: Option<Arc<SessionMask>>) {
+    fn logs(&self) -> impl Iterator<Item = &LiveLog> {
+        self.agents.iter().map(|agent| &agent.log).chain([&self.main])
+    }
+
+    fn set_mask(&mut self, mask: Mask) {
         for log in self.agents.iter_mut().map(|agent| &mut agent.log).chain([&mut self.main]) {
-            log.mask.clone_from(&mask);
+            log.mask = mask.clone();
+            log.set_learnt();
         }
         self.open.mask = mask;
     }
 
-    /// Learns the secrets of all lines, if that was left to later.
-    ///
-    /// # Errors
-    ///
-    /// If a log cannot be read.
-    pub(crate) fn learn_all(&mut self) -> io::Result<()> {
-        if !self.is_learnt {
-            self.is_learnt = true;
-            self.learn_secrets().inspect_err(|_| self.is_learnt = false)?;
-            self.mark_changed();
+    /// Learns the secrets of all logs.
+    fn learn_all_secrets(&mut self) {
+        if self.open.mask.is_on() {
+            let agents = self.agents.iter().map(|agent| agent.file.path.clone());
+            let logs: Vec<PathBuf> = std::iter::once(self.open.file.path.clone()).chain(agents).collect();
+            self.set_mask(self.open.mask.of_session(&logs));
         }
-        Ok(())
     }
 
-    /// Learns the secrets in lines that were added, unless that is left to later.
+    /// Learns the secrets in lines that were added.
     fn learn_secrets(&mut self) -> io::Result<()> {
-        let Some(mask) = self.open.mask.as_ref().filter(|_| self.is_learnt) else { return Ok(()) };
-        let logs = self.agents.iter().map(|agent| &agent.log).chain([&self.main]);
+        let mask = &self.open.mask;
+        if !mask.is_on() {
+            return Ok(());
+        }
         let parts: Vec<(&LiveLog, Range<u64>)> =
-            logs.flat_map(|log| log.new_ranges().into_iter().map(move |range| (log, range))).collect();
+            self.logs().flat_map(|log| log.new_ranges().into_iter().map(move |range| (log, range))).collect();
         let learn = |(log, range): (&LiveLog, Range<u64>)| Ok(mask.find_secrets(&log.read_range(range)?));
         let secrets = parts.into_par_iter().map(learn).collect::<io::Result<Vec<_>>>()?;
-        let mut learnt = SessionMask::clone(mask);
+        let mut learnt = mask.clone();
         learnt.add(secrets.into_iter().flatten());
-        for log in self.agents.iter_mut().map(|agent| &mut agent.log).chain([&mut self.main]) {
-            learnt.add(log.take_found_secrets());
-            log.set_learnt();
-        }
-        self.set_mask(Some(Arc::new(learnt)));
+        self.set_mask(learnt);
         Ok(())
     }
 
     /// Masks secrets in a text of the session, if they are masked.
-    pub fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.open.mask.as_ref().map_or(Cow::Borrowed(text), |mask| mask.text(text))
+    pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.open.mask.text(text)
     }
 
     /// Masks secrets in the texts of a layout.
-    ///
-    /// As long as the secrets of the session are not learnt, those that these texts may contain are searched
-    /// for. That takes a fraction of the time, because only lines that share a word with them are examined.
-    fn redact_layout(&mut self, layout: &mut Layout) {
-        let Some(mask) = self.open.mask.clone() else { return };
-        if !self.is_learnt {
-            let mut texts: Vec<String> = Vec::new();
-            layout.each_text(&mut |text| {
-                let mut text = text.clone();
-                // The length is not in the logs, and would look like a part of a password.
-                strip_abridged_length(&mut text);
-                texts.push(text);
-            });
-            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let logs = self.agents.iter().map(|agent| &agent.log).chain([&self.main]);
-            let logs: Vec<PathBuf> = logs.map(|log| log.path.clone()).collect();
-            let excerpts = ExcerptMask::new(mask.redaction(), &texts, &logs);
-            // If too many lines may identify a secret, all of them are examined.
-            if excerpts.is_complete || self.learn_all().is_err() {
-                return layout.each_text(&mut |text| {
-                    if let Cow::Owned(clean) = excerpts.mask(text, [false; 2]) {
-                        *text = clean;
-                    }
-                });
-            }
-        }
-        if let Some(mask) = &self.open.mask {
-            layout.each_text(&mut |text| mask.mask_string(text));
+    fn mask_layout(&self, layout: &mut Layout) {
+        if self.open.mask.is_on() {
+            layout.each_text(&mut |text| self.open.mask.mask_string(text));
         }
     }
 
@@ -348,9 +304,8 @@ impl LiveSession {
     /// Those of [`LiveSession::open`]. The session stays as it was.
     pub fn reopen(&mut self) -> io::Result<()> {
         let version = self.version + 1;
-        let redaction = self.open.mask.as_ref().map(|mask| Arc::clone(mask.redaction()));
         let (file, prices) = (self.open.file.clone(), Arc::clone(&self.prices));
-        let mut fresh = Self::open_for(file, prices, self.limits, redaction, self.is_learnt)?;
+        let mut fresh = Self::open_masked(file, prices, self.limits, self.open.mask.clone())?;
         fresh.inherited.clone_from(&self.inherited);
         fresh.is_counted = false;
         *self = Self { version, ..fresh };
@@ -365,8 +320,7 @@ impl LiveSession {
         let new = listing.found.into_iter().filter(|file| !known.contains(&file.path));
         let mut logs = Vec::new();
         let agents = read_agent_logs(new, &mut unread, |file| {
-            let mask = self.open.mask.as_ref();
-            let opened = LiveLog::open(&file.path, &file.id, &self.limits, mask, self.is_learnt);
+            let opened = LiveLog::open(&file.path, &file.id, &self.limits);
             let (log, session) = opened.map_err(AppError::read(&file.path))?;
             logs.push((file.clone(), log));
             Ok(session)
@@ -535,7 +489,7 @@ impl LiveSession {
                 turn.line.title.clone_from(title);
             }
         }
-        self.redact_layout(&mut layout);
+        self.mask_layout(&mut layout);
         for turn in layout.turns.iter_mut() {
             strip_abridged_length(&mut turn.line.title);
             turn.turn.title.clone_from(&turn.line.title);
@@ -599,7 +553,7 @@ impl LiveSession {
         self.notes.update(&self.open.family);
         let builder = self.transcript_builder();
         let mut layout = layout_turns(builder, &self.notes, wanted);
-        self.redact_layout(&mut layout);
+        self.mask_layout(&mut layout);
         layout
     }
 

@@ -8,17 +8,15 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use threadline_entry::{
     Chunk, ChunkReader, Ending, Entry, Finding, Kind, LineReader, LogLine, Position, abridge, parse_abridged,
     parse_line,
 };
-use threadline_secret::KnownSecrets;
 use threadline_session::Session;
 use threadline_store::{FileMark, Follower, PollOutcome, open_regular, read_chunks};
 
-use crate::redaction::SessionMask;
+use crate::mask::Mask;
 
 /// Strings longer than this many bytes are truncated in an abridged line.
 pub(crate) const MAX_ABRIDGED_STRING: usize = 192;
@@ -52,11 +50,9 @@ pub struct LiveLog {
     /// Approximate memory of the entries, in bytes.
     pub(crate) weight: usize,
     /// Masks secrets in the lines that are read again.
-    pub(crate) mask: Option<Arc<SessionMask>>,
+    pub(crate) mask: Mask,
     /// The offset up to which secrets were learnt.
     learnt_to: u64,
-    /// Secrets that were found while the log was read, until the mask takes them.
-    found_secrets: Vec<KnownSecrets>,
 }
 
 /// Limits of a live session, in bytes.
@@ -97,21 +93,11 @@ struct AbridgedChunk {
     weight: usize,
     /// The end of its complete lines.
     end: Position,
-    secrets: Option<KnownSecrets>,
 }
 
 impl LiveLog {
     /// Reads a log into a session.
-    ///
-    /// With `learns`, the secrets of a large log are found in the same pass, because all cores read it
-    /// anyway. [`LiveSession`](crate::LiveSession) finds those of small logs in several logs at once.
-    pub(crate) fn open(
-        path: &Path,
-        id: &str,
-        limits: &LiveLimits,
-        mask: Option<&Arc<SessionMask>>,
-        learns: bool,
-    ) -> io::Result<(Self, Session)> {
+    pub(crate) fn open(path: &Path, id: &str, limits: &LiveLimits) -> io::Result<(Self, Session)> {
         let mut session = Session::with_id(id);
         let mut log = Self {
             path: path.to_owned(),
@@ -122,12 +108,10 @@ impl LiveLog {
             tail: None,
             torn: 0,
             weight: 0,
-            mask: mask.cloned(),
+            mask: Mask::default(),
             learnt_to: 0,
-            found_secrets: Vec::new(),
         };
         let length = std::fs::metadata(path)?.len();
-        let mask = mask.filter(|_| learns && length >= MIN_LEARNT_AT_ONCE);
         let mut file = open_regular(path)?;
         let from = if length > limits.max_log {
             line_after(&mut file, length - limits.kept_end)?
@@ -142,10 +126,9 @@ impl LiveLog {
         read_chunks(
             chunks,
             length,
-            |chunk| AbridgedChunk::of(chunk, mask.map(Arc::as_ref)),
+            |chunk| AbridgedChunk::of(chunk),
             |short| {
                 log.weight += short.weight;
-                log.found_secrets.extend(short.secrets);
                 end = short.end;
                 log.starts.pop();
                 log.starts.extend(short.starts);
@@ -154,9 +137,6 @@ impl LiveLog {
                 }
             },
         )?;
-        if mask.is_some() {
-            log.learnt_to = end.byte_offset;
-        }
         if let Some(mark) = FileMark::of(path, end)? {
             log.follower = Follower::resume_at(path, mark);
         }
@@ -265,7 +245,7 @@ impl LiveLog {
             let from = Position { line_no: lines[at], byte_offset: start };
             let mut found = LineReader::from(&bytes[..], from);
             while let Some(line) = found.next()? {
-                let masked = self.mask.as_ref().and_then(|mask| mask.line(&line));
+                let masked = self.mask.line(&line);
                 let line = LogLine { bytes: masked.as_deref().unwrap_or(line.bytes), ..line };
                 let short = (line.bytes.len() > longest).then(|| {
                     let mut short = Vec::new();
@@ -292,9 +272,9 @@ impl LiveLog {
         while bytes.last().is_some_and(|byte| *byte == b'\n') {
             bytes.pop();
         }
-        if let Some(mask) = &self.mask {
+        if self.mask.is_on() {
             let mut lines = LineReader::new(&bytes[..]);
-            let masked = lines.next()?.and_then(|line| mask.line(&line));
+            let masked = lines.next()?.and_then(|line| self.mask.line(&line));
             bytes = masked.unwrap_or(bytes);
         }
         Ok(Some((bytes, stop - start)))
@@ -322,11 +302,6 @@ impl LiveLog {
     /// If the file cannot be read, or has become shorter.
     pub(crate) fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         read(&mut open_regular(&self.path)?, range.start, range.end)
-    }
-
-    /// Takes the secrets that were found while the log was read.
-    pub(crate) fn take_found_secrets(&mut self) -> Vec<KnownSecrets> {
-        std::mem::take(&mut self.found_secrets)
     }
 
     /// Records that the secrets of all lines were learnt.
@@ -385,21 +360,12 @@ const READ: u64 = 4 << 20;
 /// The number of bytes whose secrets one thread learns at a time.
 const LEARN: u64 = 1 << 20;
 
-/// The secrets of a smaller log are not found while it is read, because only one core reads it.
-const MIN_LEARNT_AT_ONCE: u64 = 4 << 20;
-
 /// Maximum length of a last line without a newline that is parsed.
 const LONGEST_TAIL: u64 = 64 << 20;
 
 impl AbridgedChunk {
-    fn of(chunk: &Chunk, mask: Option<&SessionMask>) -> Self {
-        let mut short = Self {
-            entries: Vec::new(),
-            starts: Vec::new(),
-            weight: 0,
-            end: Position::START,
-            secrets: mask.and_then(|mask| mask.find_secrets(chunk.bytes())),
-        };
+    fn of(chunk: &Chunk) -> Self {
+        let mut short = Self { entries: Vec::new(), starts: Vec::new(), weight: 0, end: Position::START };
         let mut open = None;
         let lines: Vec<LogLine<'_>> = chunk.lines().collect();
         for line in &lines {

@@ -15,7 +15,7 @@ use threadline_view::{AnchorParts, OutputReader, Spending, Transcript, Transcrip
 
 use crate::config::App;
 use crate::error::AppError;
-use crate::redaction::{DisplayRedaction, RedactionReport, SessionMask, read_bytes};
+use crate::mask::{Mask, MaskReport};
 use crate::time::{millis, now};
 
 /// A session in memory, with its sub-agents.
@@ -31,21 +31,21 @@ pub struct OpenSession {
     /// Costs of the model calls; `None` if not requested.
     pub spending: Option<Arc<Spending>>,
     /// The secrets that were masked, if the configuration requires it.
-    pub redacted: RedactionReport,
+    pub masked: MaskReport,
     /// Sub-agents that could not be read, or not completely. The session is complete without them.
     pub unread: Vec<AppError>,
     /// Masks the secrets in texts that are not in the logs, such as stored output.
-    pub(crate) mask: Option<Arc<SessionMask>>,
+    pub(crate) mask: Mask,
 }
 
 impl OpenSession {
     /// Creates a session without lines and costs.
-    pub(crate) fn empty(file: SessionFile, mask: Option<Arc<SessionMask>>) -> Self {
+    pub(crate) fn empty(file: SessionFile, mask: Mask) -> Self {
         Self {
             file,
             family: SessionFamily::default(),
             spending: None,
-            redacted: RedactionReport::default(),
+            masked: MaskReport::default(),
             unread: Vec::new(),
             mask,
         }
@@ -76,10 +76,7 @@ impl OpenSession {
     /// configuration required it.
     pub fn kept_output(&self, path: &str) -> Option<String> {
         let text = kept_output(&self.file, path)?;
-        Some(match &self.mask {
-            Some(mask) => mask.text(&text).into_owned(),
-            None => text,
-        })
+        Some(self.mask.text(&text).into_owned())
     }
 
     /// Returns the session if all of its sub-agents could be read.
@@ -176,9 +173,10 @@ impl App {
     ///
     /// If the log cannot be read.
     pub fn read_session(&self, file: &SessionFile) -> Result<Session, AppError> {
-        match &self.config().redaction {
-            Some(redaction) => Ok(ReadLogs::of(file, Some(redaction), &mut Unobserved)?.main),
-            None => read_session(&file.path, &file.id),
+        let mask = &self.config().mask;
+        match mask.is_on() {
+            true => Ok(ReadLogs::of(file, mask, &mut Unobserved)?.main),
+            false => read_session(&file.path, &file.id),
         }
     }
 
@@ -193,7 +191,7 @@ impl App {
             let own = self.own_calls(file, &prices);
             Ok::<_, AppError>((prices, own))
         };
-        let read = || ReadLogs::of(file, self.config().redaction.as_ref(), observer);
+        let read = || ReadLogs::of(file, &self.config().mask, observer);
         let (read, prices) = rayon::join(read, prices);
         let (prices, own) = prices?;
         let read = read?;
@@ -221,7 +219,7 @@ fn has_session_lines(session: &Session) -> bool {
 ///
 /// If the session's own log cannot be read. [`OpenSession::unread`] contains the errors of sub-agents.
 pub fn load_unpriced(file: &SessionFile) -> Result<OpenSession, AppError> {
-    Ok(ReadLogs::of(file, None, &mut Unobserved)?.join(file, None))
+    Ok(ReadLogs::of(file, &Mask::default(), &mut Unobserved)?.join(file, None))
 }
 
 /// The logs of a session and its sub-agents, not joined yet.
@@ -229,20 +227,16 @@ struct ReadLogs {
     main: Session,
     agents: Vec<Subagent>,
     unread: Vec<AppError>,
-    redacted: RedactionReport,
-    mask: Option<Arc<SessionMask>>,
+    masked: MaskReport,
+    mask: Mask,
 }
 
 impl ReadLogs {
     /// Reads the session's own log, then those of its sub-agents, with secrets masked if wanted.
-    fn of(
-        file: &SessionFile,
-        redaction: Option<&Arc<DisplayRedaction>>,
-        observer: &mut dyn LineObserver,
-    ) -> Result<Self, AppError> {
+    fn of(file: &SessionFile, mask: &Mask, observer: &mut dyn LineObserver) -> Result<Self, AppError> {
         let listing = file.agents();
         let mut unread: Vec<AppError> = listing.errors.into_iter().map(AppError::from).collect();
-        let mut masked = redaction.map(|redaction| MaskedLogs::read(file, &listing.found, redaction));
+        let mut masked = mask.is_on().then(|| MaskedLogs::read(file, &listing.found, mask));
         let mut read = |path: &Path, id: &str, agent: Option<&str>| match &mut masked {
             Some(logs) => Ok(parse_bytes(&logs.take(path)?, id, agent, observer)),
             None => read_lines(path, id, agent, observer),
@@ -251,18 +245,18 @@ impl ReadLogs {
         let read_agent = |file: &AgentFile| read(&file.path, &file.id, Some(&file.id));
         let mut agents = read_agent_logs(listing.found, &mut unread, read_agent);
         observer.end_of_files();
-        let Some(MaskedLogs { redacted, mask, .. }) = masked else {
-            return Ok(Self { main, agents, unread, redacted: RedactionReport::default(), mask: None });
+        let Some(MaskedLogs { masked, mask, .. }) = masked else {
+            return Ok(Self { main, agents, unread, masked: MaskReport::default(), mask: Mask::default() });
         };
         for text in agents.iter_mut().filter_map(|agent| agent.description.as_mut()) {
             mask.mask_string(text);
         }
-        Ok(Self { main, agents, unread, redacted, mask: Some(Arc::new(mask)) })
+        Ok(Self { main, agents, unread, masked, mask })
     }
 
     /// Joins the session with its sub-agents, and sums the costs of their calls if there are prices.
     fn join(self, file: &SessionFile, prices: Option<&PriceBook>) -> OpenSession {
-        let Self { main, agents, unread, redacted, mask } = self;
+        let Self { main, agents, unread, masked, mask } = self;
         let spend = || {
             // Every caller needs the conversation next; this computes and caches it.
             main.thread();
@@ -270,7 +264,7 @@ impl ReadLogs {
         };
         let (inside, spending) = rayon::join(|| EmbeddedAgents::find(&main, &agents), spend);
         let family = SessionFamily::with_embedded(main, agents, inside);
-        OpenSession { file: file.clone(), family, spending, redacted, unread, mask }
+        OpenSession { file: file.clone(), family, spending, masked, unread, mask }
     }
 }
 
@@ -280,26 +274,25 @@ impl ReadLogs {
 struct MaskedLogs {
     /// The masked logs that were not taken yet, and the errors of those that could not be read.
     logs: HashMap<PathBuf, Result<Vec<u8>, AppError>>,
-    redacted: RedactionReport,
-    mask: SessionMask,
+    masked: MaskReport,
+    mask: Mask,
 }
 
 impl MaskedLogs {
-    fn read(file: &SessionFile, agents: &[AgentFile], redaction: &Arc<DisplayRedaction>) -> Self {
+    fn read(file: &SessionFile, agents: &[AgentFile], mask: &Mask) -> Self {
         let paths = std::iter::once(&file.path).chain(agents.iter().map(|agent| &agent.path));
-        let (mut logs, mut read, mut bytes) = (HashMap::new(), Vec::new(), Vec::new());
+        let mut logs = HashMap::new();
+        let mut read = Vec::new();
         for path in paths {
-            match read_bytes(path) {
-                Ok(log) => {
-                    read.push(path.clone());
-                    bytes.push(log);
-                }
+            match check_log_size(path) {
+                Ok(()) => read.push(path.clone()),
                 Err(error) => drop(logs.insert(path.clone(), Err(error))),
             }
         }
-        let (bytes, redacted, mask) = redaction.logs(bytes);
-        logs.extend(read.into_iter().zip(bytes.into_iter().map(Ok)));
-        Self { logs, redacted, mask }
+        let (content, masked, mask) = mask.read_logs(&read);
+        let content = read.iter().zip(content).map(|(path, log)| log.map_err(AppError::read(path)));
+        logs.extend(read.iter().cloned().zip(content));
+        Self { logs, masked, mask }
     }
 
     /// Takes the log of a file.

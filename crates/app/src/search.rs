@@ -18,17 +18,16 @@ use threadline_view::humanize;
 use threadline_view::wire::{HitObject, moment};
 
 use crate::config::App;
-use crate::excerpt_mask::ExcerptMask;
 use crate::list::SessionSummary;
 use crate::log_ends::{LogEndsCache, SettledVersions};
-use crate::redaction::DisplayRedaction;
+use crate::mask::Mask;
 use crate::scope::ProjectScope;
 use crate::time::now;
 
 /// The sessions to search.
 #[derive(Debug)]
 pub struct SearchScope {
-    redaction: Option<Arc<DisplayRedaction>>,
+    mask: Mask,
     ends: Arc<LogEndsCache>,
     versions: SettledVersions,
     /// The sessions, last modified first. See [`SearchScope::newest_first`].
@@ -53,9 +52,8 @@ impl App {
         if let Some(query) = query {
             retain_matching(&mut sessions, query, &open);
         }
-        let redaction = self.config().redaction.clone();
-        let ends = Arc::clone(&self.log_ends);
-        let mut searched = SearchScope { redaction, ends, versions, sessions, unread: listing.errors };
+        let (mask, ends) = (self.config().mask.clone(), Arc::clone(&self.log_ends));
+        let mut searched = SearchScope { mask, ends, versions, sessions, unread: listing.errors };
         searched.retain_project(scope);
         searched
     }
@@ -205,16 +203,24 @@ impl SearchScope {
     ) -> Result<(), E> {
         let forks = self.forks();
         let scan = self.scan(query, limits, &forks, cancelled);
-        let Some(redaction) = &self.redaction else { return scan.run(order, on_event) };
-        let mut pending = PendingHits::new(self, redaction, query);
+        if !self.mask.is_on() {
+            return scan.run(order, on_event);
+        }
+        // The mask of the last session with hits.
+        let mut last: Option<(usize, Mask)> = None;
         scan.run(order, &mut |event| match event {
-            ScanEvent::Hit(session, hit) => pending.add(session, hit, on_event),
-            ScanEvent::Copy | ScanEvent::Problem(_) => on_event(event),
-            ScanEvent::Counted(session, _) | ScanEvent::End(session) => {
-                let ended = pending.report(session, on_event)?;
-                pending = PendingHits::new(self, redaction, query);
-                if ended.is_break() { Ok(ended) } else { on_event(event) }
+            ScanEvent::Hit(session, mut hit) => {
+                let (_, mask) = match last.take_if(|(known, _)| *known == session) {
+                    Some(known) => last.insert(known),
+                    None => last.insert((session, self.mask.of_session(&self.sessions[session].logs))),
+                };
+                if let Some(found) = &mut hit.hit {
+                    mask_hit(found, mask, query);
+                    found.tool = found.tool.take().map(|tool| mask.text(&tool).into_owned());
+                }
+                on_event(ScanEvent::Hit(session, hit))
             }
+            event => on_event(event),
         })
     }
 
@@ -372,104 +378,17 @@ impl SearchScope {
     }
 }
 
-/// The first number of hits of a session that are masked at once, and the largest one.
-const MIN_PENDING: usize = 16;
-const MAX_PENDING: usize = 1 << 10;
-
-/// The number of times the logs of a session are searched for the secrets of some hits. Before more hits are
-/// reported, all secrets of the session are learned, which takes about as long as several of these searches.
-const MAX_PARTIAL_MASKS: usize = 8;
-
-/// Hits of one session that are reported when their secrets are masked.
-///
-/// The logs are searched for secrets once for several hits. Their number doubles, so that the first ones are
-/// reported soon.
-struct PendingHits<'a> {
-    scope: &'a SearchScope,
-    redaction: &'a DisplayRedaction,
-    query: &'a Query,
-    hits: Vec<LogHit>,
-    limit: usize,
-    n_partial_masks: usize,
-    /// The mask with all secrets of the session.
-    whole_mask: Option<ExcerptMask<'a>>,
-}
-
-impl<'a> PendingHits<'a> {
-    fn new(scope: &'a SearchScope, redaction: &'a DisplayRedaction, query: &'a Query) -> Self {
-        Self {
-            scope,
-            redaction,
-            query,
-            hits: Vec::new(),
-            limit: MIN_PENDING,
-            n_partial_masks: 0,
-            whole_mask: None,
-        }
-    }
-
-    fn add<E>(
-        &mut self,
-        session: usize,
-        hit: LogHit,
-        on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
-    ) -> Result<ControlFlow<()>, E> {
-        self.hits.push(hit);
-        if self.hits.len() < self.limit {
-            return Ok(ControlFlow::Continue(()));
-        }
-        self.limit = (self.limit * 2).min(MAX_PENDING);
-        self.report(session, on_event)
-    }
-
-    /// Masks and reports the hits.
-    fn report<E>(
-        &mut self,
-        session: usize,
-        on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
-    ) -> Result<ControlFlow<()>, E> {
-        let mut hits = std::mem::take(&mut self.hits);
-        let logs = &self.scope.sessions[session].logs;
-        if self.n_partial_masks >= MAX_PARTIAL_MASKS && self.whole_mask.is_none() {
-            self.whole_mask = Some(ExcerptMask::of_session(self.redaction, logs));
-        }
-        let partial_mask;
-        let mask = match &self.whole_mask {
-            Some(mask) => mask,
-            None => {
-                let texts = hits.iter().filter_map(|hit| hit.hit.as_ref());
-                let texts = texts.map(|hit| without_words_of(self.query, &hit.text));
-                let texts: Vec<String> = texts.collect();
-                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-                self.n_partial_masks += 1;
-                partial_mask = ExcerptMask::new(self.redaction, &texts, logs);
-                &partial_mask
-            }
-        };
-        for hit in hits.iter_mut().filter_map(|hit| hit.hit.as_mut()) {
-            mask_hit(hit, mask, self.query);
-            hit.tool = hit.tool.take().map(|tool| mask.mask(&tool, [false; 2]).into_owned());
-        }
-        for hit in hits {
-            if on_event(ScanEvent::Hit(session, hit))?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
 /// Masks secrets in the excerpts of a hit. Each is masked by itself, since a secret may be cut at the gap.
-fn mask_hit(hit: &mut SearchHit, mask: &ExcerptMask<'_>, query: &Query) {
+fn mask_hit(hit: &mut SearchHit, mask: &Mask, query: &Query) {
     let Some(gap) = hit.gap.as_deref().cloned() else {
-        if let Cow::Owned(clean) = mask.mask(&hit.text, hit.cut) {
+        if let Cow::Owned(clean) = mask.excerpt(&hit.text, hit.cut) {
             hit.ranges = query.highlight(&clean);
             hit.text = clean;
         }
         return;
     };
     let (first, last) = (&hit.text[..gap.start], &hit.text[gap.end..]);
-    let masked = [mask.mask(first, [hit.cut[0], true]), mask.mask(last, [true, hit.cut[1]])];
+    let masked = [mask.excerpt(first, [hit.cut[0], true]), mask.excerpt(last, [true, hit.cut[1]])];
     if masked.iter().any(|text| matches!(text, Cow::Owned(_))) {
         let [first, last] = masked;
         let clean = format!("{first}{}{last}", &hit.text[gap.clone()]);
@@ -477,21 +396,6 @@ fn mask_hit(hit: &mut SearchHit, mask: &ExcerptMask<'_>, query: &Query) {
         hit.ranges = query.highlight(&clean);
         hit.text = clean;
     }
-}
-
-/// Returns the text of a hit with the words of the query blanked out: the person who searches for a word
-/// knows it. The matches of a pattern remain, since it may match anything.
-fn without_words_of(query: &Query, hit: &str) -> String {
-    let mut text = hit.as_bytes().to_vec();
-    let is_letter = |at: Option<usize>| {
-        at.and_then(|at| hit.as_bytes().get(at)).is_some_and(|byte| byte.is_ascii_alphanumeric())
-    };
-    for range in query.highlight_literals(hit) {
-        if !is_letter(range.start.checked_sub(1)) && !is_letter(Some(range.end)) {
-            text[range].fill(b' ');
-        }
-    }
-    String::from_utf8(text).unwrap_or_else(|_| hit.to_owned())
 }
 
 /// Reports the number of hits of a session that were not shown, and its end.

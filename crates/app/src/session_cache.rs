@@ -63,22 +63,21 @@ impl SessionCache {
         id: &str,
         run: impl FnOnce(&mut LiveSession) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        self.with_session(app, id, None, true, run)
+        self.with_session(app, id, None, run)
     }
 
-    /// Does the same for a session that was found before, and for a caller that shows only layouts, and none
-    /// of the lines. The first layout of a large session with masked secrets then takes half the time.
+    /// Does the same for a session that was found before.
     ///
     /// # Errors
     ///
     /// Those of [`SessionCache::with`].
-    pub fn with_layouts<T: Send, E: From<AppError> + From<io::Error> + Send>(
+    pub fn with_file<T: Send, E: From<AppError> + From<io::Error> + Send>(
         &self,
         app: &App,
         file: &SessionFile,
         run: impl FnOnce(&mut LiveSession) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        self.with_session(app, &file.id, Some(file), false, run)
+        self.with_session(app, &file.id, Some(file), run)
     }
 
     fn with_session<T: Send, E: From<AppError> + From<io::Error> + Send>(
@@ -86,7 +85,6 @@ impl SessionCache {
         app: &App,
         id: &str,
         file: Option<&SessionFile>,
-        shows_lines: bool,
         run: impl FnOnce(&mut LiveSession) -> Result<T, E> + Send,
     ) -> Result<T, E> {
         let slot = self.slot(id);
@@ -100,11 +98,8 @@ impl SessionCache {
                     self.forget(id);
                     return Err(not_found(id).into());
                 }
-                if shows_lines {
-                    self.run(|| live.learn_all())?;
-                }
             }
-            None => match self.open(app, id, file, shows_lines) {
+            None => match self.open(app, id, file) {
                 Ok(live) => *guard = Some(live),
                 Err(problem) => {
                     drop(guard);
@@ -126,7 +121,6 @@ impl SessionCache {
         app: &App,
         id: &str,
         file: Option<&SessionFile>,
-        shows_lines: bool,
     ) -> Result<LiveSession, E> {
         let file = file.map_or_else(|| app.session(id), |file| Ok(file.clone()))?;
         let length = std::fs::metadata(&file.path)?.len();
@@ -136,9 +130,8 @@ impl SessionCache {
             id,
             usize::try_from(length).map_or(MAX_CACHED_BYTES, |length| length.min(MAX_CACHED_BYTES)),
         );
-        let (book, redaction) = (Arc::clone(&self.book), app.config().redaction.clone());
-        let open =
-            || LiveSession::open_for(file.clone(), book, LiveLimits::default(), redaction, shows_lines);
+        let (book, mask) = (Arc::clone(&self.book), app.config().mask.clone());
+        let open = || LiveSession::open_masked(file.clone(), book, LiveLimits::default(), mask);
         let (session, own) = self.run(|| rayon::join(open, || app.own_calls(&file, &self.book)));
         let mut session = session?;
         if let Some(own) = own {

@@ -25,9 +25,9 @@ pub(crate) struct ConfigFile {
     pub(crate) pager: Option<String>,
     /// Whether to mask secrets in output.
     pub(crate) redact: Option<bool>,
-    /// A file with additional redaction rules.
+    /// A file with additional rules for secrets.
     pub(crate) redact_rules: Option<PathBuf>,
-    /// A file with exceptions from redaction.
+    /// A file with exceptions from these rules.
     pub(crate) redact_allow: Option<PathBuf>,
     /// The program with which `resume` continues a session.
     pub(crate) resume_with: Option<ResumeProgram>,

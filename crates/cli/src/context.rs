@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use etcetera::BaseStrategy;
 use threadline_app::time::TimeRange;
-use threadline_app::{
-    App, AppConfig, AppError, DisplayRedaction, EMPTY_HINT, SessionSource, SourceSelection,
-};
+use threadline_app::{App, AppConfig, AppError, EMPTY_HINT, Mask, SessionSource, SourceSelection};
 use threadline_archive::{Archive, ArchiveLocation, KeyFile};
 use threadline_html::PageTheme;
 use threadline_secret::Rules;
 use threadline_store::Store;
 use threadline_usage::ModelCalls;
 use threadline_view::shell_word;
-use threadline_web::PageRedaction;
+use threadline_web::PageMasks;
 
 use crate::commands::UsageArgs;
 use crate::config::{AppliedSetting, ConfigFile, SettingSource, UserConfig};
@@ -157,12 +155,11 @@ impl Context {
         let base = etcetera::choose_base_strategy().ok();
         let base = base.as_ref();
         let redacts = args.redact || file.redact.unwrap_or(false);
-        let rules = if redacts { Some(redaction_rules(file)?) } else { None };
-        let redaction = rules.map(|rules| Arc::new(DisplayRedaction::new(rules)));
+        let mask = if redacts { Mask::new(secret_rules(file)?) } else { Mask::default() };
         let own_prices = base.map(|base| base.config_dir().join("threadline/prices.json"));
         let settings = applied_settings(args, file, &homes, homes_source, own_prices.as_deref());
         let paging = !args.no_pager && !args.json;
-        let ui = Ui::new(args.color, paging, args.quiet, file.pager.clone(), redaction.clone());
+        let ui = Ui::new(args.color, paging, args.quiet, file.pager.clone(), mask.clone());
         let cache_dir = base.map(|base| base.cache_dir().join("threadline"));
         let usage = match &source_use {
             SourceUse::Calls(usage) => Some(*usage),
@@ -183,7 +180,7 @@ impl Context {
                 .map(|base| base.state_dir().unwrap_or_else(|| base.data_dir()).join("threadline")),
             cache_dir,
             prices_file: file.prices.clone().or(own_prices.filter(|file| file.is_file())),
-            redaction,
+            mask,
             current_dir: std::env::current_dir().ok(),
             home_dir: etcetera::home_dir().ok(),
             claude_homes: claude_homes(),
@@ -220,17 +217,16 @@ impl Context {
     ///
     /// If the rules of the configuration file cannot be read.
     pub(crate) fn for_sharing(&self) -> Result<App, CommandError> {
-        let redaction = DisplayRedaction::for_sharing(redaction_rules(&self.user.file)?);
-        Ok(self.app.with_redaction(Some(Arc::new(redaction))))
+        Ok(self.app.with_mask(Mask::for_sharing(secret_rules(&self.user.file)?)))
     }
 
-    /// Returns the rules of redaction with those of the configuration file.
+    /// Returns the rules for secrets with those of the configuration file.
     ///
     /// # Errors
     ///
     /// If a file with rules cannot be read.
-    pub(crate) fn redaction_rules(&self) -> Result<Rules, CommandError> {
-        redaction_rules(&self.user.file)
+    pub(crate) fn secret_rules(&self) -> Result<Rules, CommandError> {
+        secret_rules(&self.user.file)
     }
 
     /// Reads the key file of the archive, if one is named.
@@ -247,17 +243,14 @@ impl Context {
         self.user.file.theme.unwrap_or_default().into()
     }
 
-    /// Returns the redactions that pages offer.
+    /// Returns the masks that pages offer.
     ///
     /// # Errors
     ///
     /// If the rules of the configuration file cannot be read.
-    pub(crate) fn page_redaction(&self) -> Result<PageRedaction, CommandError> {
-        let rules = || redaction_rules(&self.user.file);
-        Ok(PageRedaction {
-            secrets: Arc::new(DisplayRedaction::new(rules()?)),
-            for_sharing: Arc::new(DisplayRedaction::for_sharing(rules()?)),
-        })
+    pub(crate) fn page_masks(&self) -> Result<PageMasks, CommandError> {
+        let rules = || secret_rules(&self.user.file);
+        Ok(PageMasks { secrets: Mask::new(rules()?), for_sharing: Mask::for_sharing(rules()?) })
     }
 
     /// Returns the sessions on disk.
@@ -340,8 +333,8 @@ fn archive_key(source: &SourceArgs, file: &ConfigFile) -> Result<Option<KeyFile>
     Ok(path.map(|path| KeyFile::read(&path)).transpose()?)
 }
 
-/// Returns the rules of redaction with those of the configuration file.
-fn redaction_rules(file: &ConfigFile) -> Result<Rules, CommandError> {
+/// Returns the rules for secrets with those of the configuration file.
+fn secret_rules(file: &ConfigFile) -> Result<Rules, CommandError> {
     let read = |path: &Path| {
         std::fs::read_to_string(path)
             .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))

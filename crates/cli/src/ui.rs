@@ -1,15 +1,14 @@
 //! Output: results on stdout, notes and errors on stderr.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use clap::CommandFactory;
 use rayon::prelude::*;
-use threadline_app::DisplayRedaction;
+use threadline_app::Mask;
 use threadline_term::{TableColumn, TermPage, TermText, TextLabel, table, text};
 use threadline_view::is_hidden;
 
@@ -35,7 +34,7 @@ pub(crate) struct Ui {
     /// The pager of the configuration file.
     pager: Option<String>,
     /// Masks secrets in everything that is printed, except for data for programs.
-    redaction: Option<Arc<DisplayRedaction>>,
+    mask: Mask,
 }
 
 /// The pager if nothing else is set.
@@ -47,7 +46,7 @@ impl Ui {
         paging: bool,
         quiet: bool,
         pager: Option<String>,
-        redaction: Option<Arc<DisplayRedaction>>,
+        mask: Mask,
     ) -> Self {
         let terminal = io::stdout().is_terminal();
         let color = match color {
@@ -55,25 +54,18 @@ impl Ui {
             ColorChoice::Never => false,
             ColorChoice::Auto => terminal && env::get(env::NO_COLOR).is_none(),
         };
-        Self { color, paging: paging && terminal, quiet, pager, redaction }
+        Self { color, paging: paging && terminal, quiet, pager, mask }
     }
 
     /// Renders a table. Secrets are masked before cells are truncated.
     pub(crate) fn table(&self, columns: &[TableColumn], rows: &[Vec<String>]) -> TermText {
-        match &self.redaction {
-            Some(redaction) => {
-                let masked = |row: &Vec<String>| {
-                    row.iter().map(|cell| redaction.text(cell).into_owned()).collect::<Vec<String>>()
-                };
-                table(self.page(), columns, &rows.iter().map(masked).collect::<Vec<_>>())
-            }
-            None => table(self.page(), columns, rows),
+        if !self.mask.is_on() {
+            return table(self.page(), columns, rows);
         }
-    }
-
-    /// Masks secrets in a text for stderr.
-    fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.redaction.as_ref().map_or(Cow::Borrowed(text), |redaction| redaction.text(text))
+        let masked = |row: &Vec<String>| {
+            row.iter().map(|cell| self.mask.text(cell).into_owned()).collect::<Vec<String>>()
+        };
+        table(self.page(), columns, &rows.iter().map(masked).collect::<Vec<_>>())
     }
 
     /// Returns the page format: as wide as the terminal, or unwrapped if stdout is not a terminal.
@@ -92,15 +84,15 @@ impl Ui {
     /// Returns the stream for results.
     pub(crate) fn output(&self) -> OutputStream {
         let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        let redaction = self.redaction.clone();
+        let mask = self.mask.clone();
         let is_terminal = io::stdout().is_terminal();
-        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal, redaction }
+        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal, mask }
     }
 
     /// Returns the stream for results that contain no text of a log, but a key of ours that the reader needs:
     /// nothing is masked.
     pub(crate) fn unmasked_output(&self) -> OutputStream {
-        OutputStream { redaction: None, ..self.output() }
+        OutputStream { mask: Mask::default(), ..self.output() }
     }
 
     /// Returns the stream for results of a command that also calls [`write_stdout_line`]. Nothing is masked,
@@ -108,7 +100,7 @@ impl Ui {
     pub(crate) fn shared_output(&self) -> OutputStream {
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
         let is_terminal = io::stdout().is_terminal();
-        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal, redaction: None }
+        OutputStream { out: Some(Box::new(out)), pager: None, is_terminal, mask: Mask::default() }
     }
 
     /// Returns the stream for long results: a pager, if stdout is a terminal.
@@ -122,8 +114,8 @@ impl Ui {
         match pager {
             Some(mut pager) => {
                 let out = pager.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write>);
-                let redaction = self.redaction.clone();
-                OutputStream { out, pager: Some(pager), is_terminal: true, redaction }
+                let mask = self.mask.clone();
+                OutputStream { out, pager: Some(pager), is_terminal: true, mask }
             }
             None => self.output(),
         }
@@ -132,14 +124,14 @@ impl Ui {
     /// Writes a note to stderr, unless `--quiet` is set.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            let text = with_source_options(&self.masked(text));
+            let text = with_source_options(&self.mask.text(text));
             write_stderr(&text!("{}\n", text.replace('\n', "\n  ")));
         }
     }
 
     /// Writes a warning to stderr, about a failure of a part of the work.
     pub(crate) fn warn(&self, text: &str) {
-        write_stderr(&text!("warning: {}\n", self.masked(text).replace('\n', "\n  ")));
+        write_stderr(&text!("warning: {}\n", self.mask.text(text).replace('\n', "\n  ")));
     }
 
     /// Reports the result of printing a change that was made: if it cannot be printed, the command has
@@ -318,7 +310,7 @@ pub(crate) struct OutputStream {
     /// Whether the output is shown on a terminal, directly or in a pager.
     is_terminal: bool,
     /// Masks secrets in text and JSON.
-    redaction: Option<Arc<DisplayRedaction>>,
+    mask: Mask,
 }
 
 impl OutputStream {
@@ -328,18 +320,13 @@ impl OutputStream {
     }
 
     pub(crate) fn text(&mut self, text: &TermText) -> io::Result<()> {
-        match &self.redaction {
-            Some(redaction) => {
-                let redaction = Arc::clone(redaction);
-                self.write_bytes(redaction.text(text.as_str()).as_bytes())
-            }
-            None => self.write_bytes(text.as_str().as_bytes()),
-        }
+        let masked = self.mask.text(text.as_str()).into_owned();
+        self.write_bytes(masked.as_bytes())
     }
 
     /// Writes a value as one line of JSON.
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), CommandError> {
-        if self.redaction.is_some() {
+        if self.mask.is_on() {
             return Ok(self.json_text(&serde_json::to_string(value)?)?);
         }
         let mut out = JsonSink::new(self);
@@ -355,7 +342,7 @@ impl OutputStream {
     ) -> Result<(), CommandError> {
         /// The number of items that one task formats.
         const N_ITEMS: usize = 64;
-        if self.redaction.is_some() {
+        if self.mask.is_on() {
             return items.iter().try_for_each(|item| self.json(&object(item)));
         }
         let format = |items: &'i [T]| -> Result<Vec<u8>, serde_json::Error> {
@@ -379,9 +366,9 @@ impl OutputStream {
 
     /// Writes JSON text as one line.
     pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
-        let masked = self.redaction.as_ref().map(|redaction| redaction.json(json));
+        let masked = self.mask.json(json).into_owned();
         let mut out = JsonSink::new(self);
-        write_escaped(&mut out, masked.as_deref().unwrap_or(json))?;
+        write_escaped(&mut out, &masked)?;
         out.finish()
     }
 
@@ -588,14 +575,10 @@ mod tests {
 
     /// Returns the text that `work` writes, to a terminal or to a pipe.
     fn output_of(is_terminal: bool, work: impl FnOnce(&mut OutputStream)) -> String {
-        masked_output_of(None, is_terminal, work)
+        masked_output_of(Mask::default(), is_terminal, work)
     }
 
-    fn masked_output_of(
-        redaction: Option<Arc<DisplayRedaction>>,
-        is_terminal: bool,
-        work: impl FnOnce(&mut OutputStream),
-    ) -> String {
+    fn masked_output_of(mask: Mask, is_terminal: bool, work: impl FnOnce(&mut OutputStream)) -> String {
         #[derive(Clone, Default)]
         struct SharedBuffer(std::sync::Arc<parking_lot::Mutex<Vec<u8>>>);
         impl Write for SharedBuffer {
@@ -608,7 +591,7 @@ mod tests {
         }
         let shared = SharedBuffer::default();
         let out: Option<Box<dyn Write>> = Some(Box::new(shared.clone()));
-        let mut answer = OutputStream { out, pager: None, is_terminal, redaction };
+        let mut answer = OutputStream { out, pager: None, is_terminal, mask };
         work(&mut answer);
         answer.finish().unwrap();
         let bytes = shared.0.lock().clone();
@@ -619,7 +602,7 @@ mod tests {
     fn secrets_are_masked_in_text_and_in_strings_and_keys_of_json() {
         let secrets = threadline_testkit::secrets(1);
         let token = &secrets.iter().find(|secret| secret.kind == "github-token").unwrap().secret;
-        let masked = |work: &dyn Fn(&mut OutputStream)| masked_output_of(Some(Arc::default()), true, work);
+        let masked = |work: &dyn Fn(&mut OutputStream)| masked_output_of(Mask::built_in(), true, work);
         let text = masked(&|answer| writeln!(answer, "on branch {token}").unwrap());
         assert_eq!(text, "on branch [secret:github-token]\n");
         let value = serde_json::json!({ token: [format!("\"\\ \n{token}"), "\\", 1], "b": "\u{202e}" });

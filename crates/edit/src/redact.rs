@@ -120,9 +120,11 @@ impl<'r> Redactor<'r> {
         self.replacer.counts()
     }
 
-    /// Returns the positions of the lines that something was learnt from since the last call. Learning these
-    /// lines alone, in this order, has the same result as learning all lines.
+    /// Ends a log, and returns the positions of the lines that something was learnt from. Learning these lines
+    /// alone, in this order, has the same result as learning all lines.
     pub fn take_source_lines(&mut self) -> Vec<Position> {
+        // A call and its result are in the same log.
+        self.printers.clear();
         let lines = std::mem::take(&mut self.source_lines);
         lines.into_iter().map(|(byte_offset, line_no)| Position { line_no, byte_offset }).collect()
     }
@@ -211,7 +213,7 @@ impl<'r> Redactor<'r> {
             }
             let output = decode(text.inner);
             if let Some(found) = self.rules.find_printed(printer, &output) {
-                self.source_lines.insert(call_at.byte_offset, call_at.line_no);
+                self.add_source(Some(call_at));
                 self.learn_match(&found, &output[found.range.clone()], Some(at), text.key, hits);
             }
         });
@@ -227,13 +229,18 @@ impl<'r> Redactor<'r> {
     ) -> bool {
         if text.contains("[secret:") || text.contains("[personal:") {
             self.replacer.reserve(text);
-            self.source_lines.extend(at.map(|at| (at.byte_offset, at.line_no)));
+            self.add_source(at);
         }
         let all = self.rules.find_in_member(key, text);
         for found in &all {
             self.learn_match(found, &text[found.range.clone()], at, key, hits);
         }
         !all.is_empty()
+    }
+
+    fn add_source(&mut self, at: Option<Position>) {
+        let at = at.unwrap_or(Position::START);
+        self.source_lines.insert(at.byte_offset, at.line_no);
     }
 
     /// Learns a secret, and adds it to `hits`.
@@ -245,7 +252,7 @@ impl<'r> Redactor<'r> {
         key: &str,
         hits: &mut Vec<MaskedSecret>,
     ) {
-        self.source_lines.extend(at.map(|at| (at.byte_offset, at.line_no)));
+        self.add_source(at);
         hits.push(MaskedSecret {
             kind: found.kind.to_owned(),
             description: found.description.to_owned(),
@@ -253,7 +260,7 @@ impl<'r> Redactor<'r> {
             masked: mask(secret),
             at,
             // The key itself may contain a secret.
-            key: self.rules.clean(&decode(key)).into_owned(),
+            key: self.rules.mask(&decode(key)).into_owned(),
         });
     }
 
@@ -302,8 +309,12 @@ impl<'r> Redactor<'r> {
     /// Returns a log to show: every secret is replaced, also in thinking, and each line stays on its line.
     /// `None` if it contains none. The result cannot be resumed.
     ///
-    /// If the first pass is complete, the log must be one that was learnt.
-    pub fn mask_log(&mut self, log: &[u8]) -> Option<Vec<u8>> {
+    /// If the first pass is complete, the log must be one that was learnt, from the `sources`. In other lines,
+    /// the rules find nothing.
+    pub fn mask_log(&mut self, log: &[u8], sources: Option<&[Position]>) -> Option<Vec<u8>> {
+        let is_source = |at: Position| {
+            sources.is_none_or(|all| all.binary_search_by_key(&at.byte_offset, |at| at.byte_offset).is_ok())
+        };
         // Without learnt secrets, lines of one object contain none.
         let only_texts = self.has_learnt && self.replacer.is_empty();
         let mut masked = Vec::with_capacity(log.len());
@@ -315,8 +326,14 @@ impl<'r> Redactor<'r> {
                 self.text("", &text, false)
             } else if only_texts {
                 None
-            } else {
+            } else if is_source(line.at) {
                 self.mask_line(&text)
+            } else {
+                self.only_learnt = true;
+                let masked = self.mask_line(&text);
+                self.only_learnt = false;
+                // The remaining text may look like a secret only now.
+                masked.map(|masked| self.mask_line(&masked).unwrap_or(masked))
             };
             is_changed |= clean.is_some();
             masked.extend_from_slice(clean.as_ref().map_or(line.bytes, |clean| clean.as_bytes()));

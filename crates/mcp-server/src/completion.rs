@@ -26,7 +26,7 @@ pub(crate) fn complete(history: &History, request: &CompleteRequestParams) -> Co
     };
     let total = values.len();
     let values: Vec<String> =
-        values.iter().take(CompletionInfo::MAX_VALUES).map(|value| history.clean(value)).collect();
+        values.iter().take(CompletionInfo::MAX_VALUES).map(|value| history.mask(value)).collect();
     let has_more = total > values.len();
     CompletionInfo::with_pagination(values, u32::try_from(total).ok(), has_more).unwrap_or_default()
 }

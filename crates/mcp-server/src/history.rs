@@ -117,16 +117,16 @@ impl History {
     }
 
     /// Masks secrets, and makes control characters visible. Everything that is sent passes through here.
-    pub(crate) fn clean(&self, text: &str) -> String {
-        visible(&self.app.redacted(text)).into_owned()
+    pub(crate) fn mask(&self, text: &str) -> String {
+        visible(&self.app.masked(text)).into_owned()
     }
 
-    /// Cleans all strings of a value.
-    pub(crate) fn clean_value(&self, value: &mut Value) {
+    /// Masks all strings of a value.
+    pub(crate) fn mask_value(&self, value: &mut Value) {
         match value {
-            Value::String(text) => *text = self.clean(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item)),
-            Value::Object(members) => members.values_mut().for_each(|member| self.clean_value(member)),
+            Value::String(text) => *text = self.mask(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_value(item)),
+            Value::Object(members) => members.values_mut().for_each(|member| self.mask_value(member)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }

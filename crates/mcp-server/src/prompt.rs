@@ -79,7 +79,7 @@ pub(crate) fn get(
         return Err(HistoryError::new(format!("the argument `{}` is missing", row.argument)));
     }
     let text = (row.messages)(history, value)?;
-    let message = PromptMessage::new_text(Role::User, history.clean(&text));
+    let message = PromptMessage::new_text(Role::User, history.mask(&text));
     Ok(GetPromptResult::new(vec![message]).with_description(row.description))
 }
 

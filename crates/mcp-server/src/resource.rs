@@ -72,12 +72,12 @@ pub(crate) fn list(
     let sessions = history.app.list_in(&history.scope);
     let page = sessions.iter().skip(start).take(PAGE_SESSIONS).map(|session| {
         let title = session.title().unwrap_or_else(|| session.file.id.to_string());
-        let title = history.clean(&shorten(&one_line(&title), 200).0);
+        let title = history.mask(&shorten(&one_line(&title), 200).0);
         let active = history.shown_time(Some(threadline_app::time::millis(session.preview.last_active)));
         let about = format!("{} · last active {active}", one_line(session.project().unwrap_or("–")));
-        Resource::new(format!("{SESSION_URI}{}", session.file.id), history.clean(&session.file.id))
+        Resource::new(format!("{SESSION_URI}{}", session.file.id), history.mask(&session.file.id))
             .with_title(title)
-            .with_description(history.clean(&about))
+            .with_description(history.mask(&about))
             .with_mime_type(MIME_TYPE)
     });
     let end = start.saturating_add(PAGE_SESSIONS);
@@ -104,5 +104,5 @@ pub(crate) fn read(history: &History, uri: &str) -> Result<ResourceContents, His
     object.insert("max_tokens".to_owned(), RESOURCE_TOKENS.into());
     let row = tool_named(tool).ok_or_else(unknown)?;
     let text = row.text(history, object)?;
-    Ok(ResourceContents::text(text, history.clean(uri)).with_mime_type(MIME_TYPE))
+    Ok(ResourceContents::text(text, history.mask(uri)).with_mime_type(MIME_TYPE))
 }

@@ -55,7 +55,7 @@ impl HistoryServer {
     }
 
     fn invalid(&self, error: &HistoryError) -> ErrorData {
-        ErrorData::invalid_params(self.0.clean(&error.text()), None)
+        ErrorData::invalid_params(self.0.mask(&error.text()), None)
     }
 }
 
@@ -91,7 +91,7 @@ impl ServerHandler for HistoryServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(row) = tool_named(&request.name) else {
-            let message = format!("there is no tool `{}`", self.0.clean(&request.name));
+            let message = format!("there is no tool `{}`", self.0.mask(&request.name));
             return Err(ErrorData::invalid_params(message, None));
         };
         let state = ToolCallState::default();
@@ -151,7 +151,7 @@ impl ServerHandler for HistoryServer {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let read = self.blocking(move |history| resource::read(history, &request.uri)).await?;
         let contents =
-            read.map_err(|error| ErrorData::resource_not_found(self.0.clean(&error.text()), None))?;
+            read.map_err(|error| ErrorData::resource_not_found(self.0.mask(&error.text()), None))?;
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 

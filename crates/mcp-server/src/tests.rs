@@ -11,17 +11,17 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, RoleClient, serve_client};
 use serde_json::{Value, json};
-use threadline_app::{App, AppConfig, DisplayRedaction, ProjectScope};
+use threadline_app::{App, AppConfig, Mask, ProjectScope};
 use threadline_testkit::{TestHome, session_uuid};
 
 use crate::stdio::serve;
 use crate::{HistoryOptions, HistoryServer, tool_names};
 
 fn server(home: &TestHome, scope: ProjectScope, redacts: bool) -> HistoryServer {
-    let redaction = redacts.then(|| Arc::new(DisplayRedaction::default()));
+    let mask = if redacts { Mask::built_in() } else { Mask::default() };
     let config = AppConfig {
         homes: vec![home.root().to_owned()],
-        redaction,
+        mask,
         current_dir: Some("/home/ada/loom".into()),
         ..AppConfig::default()
     };

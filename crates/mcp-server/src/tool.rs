@@ -83,12 +83,12 @@ impl ToolRow {
     ) -> CallToolResult {
         match (self.run)(history, arguments, state) {
             Ok((mut data, text)) => {
-                history.clean_value(&mut data);
+                history.mask_value(&mut data);
                 let mut result = CallToolResult::structured(data);
-                result.content = vec![ContentBlock::text(history.clean(&text))];
+                result.content = vec![ContentBlock::text(history.mask(&text))];
                 result
             }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(history.clean(&error.text()))]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(history.mask(&error.text()))]),
         }
     }
 }
@@ -102,7 +102,7 @@ impl ToolRow {
     ) -> Result<String, HistoryError> {
         let state = ToolCallState::naming_next_call();
         let (_, text) = (self.run)(history, arguments, state)?;
-        Ok(history.clean(&text))
+        Ok(history.mask(&text))
     }
 }
 

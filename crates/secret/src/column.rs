@@ -176,14 +176,14 @@ mod tests {
                 "| user | password | note |\n|---|---|---|\n| ada | `#` | none |\n",
             ),
         ] {
-            assert_eq!(rules.clean(text).replace("[secret:assignment]", "#"), clean);
+            assert_eq!(rules.mask(text).replace("[secret:assignment]", "#"), clean);
         }
         for text in [
             "name, password, and We4ft-Wq2rp\nada",
             "user,password\nada,required\nbob,changeme1A",
             "fn login(user, password)\nlet x = (a, B2c3d4e5F6)",
         ] {
-            assert_eq!(rules.clean(text), text);
+            assert_eq!(rules.mask(text), text);
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
         for length in 380..410 {
             let long = format!("password,{}€€€", "x".repeat(length));
             for text in [format!("{long},y\nada,b"), format!("token,b\n{long},y\nada,b"), long] {
-                assert_eq!(rules.clean(&text), text);
+                assert_eq!(rules.mask(&text), text);
             }
         }
     }

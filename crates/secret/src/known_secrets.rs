@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -35,6 +36,12 @@ pub struct KnownSecrets {
     /// Finds the first bytes of each text in base64 and hex, so that only their positions need to be decoded.
     encoded: AhoCorasick,
     longest: usize,
+}
+
+impl fmt::Debug for KnownSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownSecrets").finish_non_exhaustive()
+    }
 }
 
 impl KnownSecrets {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -15,7 +16,7 @@ use crate::printed::SecretPrinter;
 use crate::replacer::replace_ranges;
 use crate::shape::{N_SHAPES, SHAPES, discord_token};
 use crate::table::FORMS;
-use crate::{assignment, bitcoin, column, command, deobfuscate, personal, phrase, prose};
+use crate::{assignment, bitcoin, column, command, deobfuscate, odd_word, personal, phrase, prose};
 
 /// A finding in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -331,7 +332,7 @@ impl Rules {
     /// Replaces each secret with its kind, `[secret:github-token]`; borrowed if there is none.
     ///
     /// Personal data stays. The result is searched again until no secret is found.
-    pub fn clean<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut clean = Cow::Borrowed(text);
         // The remaining text may look like a secret only now. Each round removes at least one more.
         for _ in 0..MAX_ROUNDS {
@@ -345,12 +346,12 @@ impl Rules {
         clean
     }
 
-    /// Replaces each token that has a known prefix with its kind, like [`Rules::clean`], but nothing that is
+    /// Replaces each token that has a known prefix with its kind, like [`Rules::mask`], but nothing that is
     /// recognized by its context.
     ///
     /// For markup and other text in which names such as `key` have another meaning. Long runs of base64, such
     /// as images, are left as they are: they may contain a prefix by chance.
-    pub fn clean_tokens<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub fn mask_tokens<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut found = Vec::new();
         for hit in self.automaton.find_overlapping_iter(text) {
             for check in &self.anchors[hit.pattern().as_usize()] {
@@ -367,8 +368,26 @@ impl Rules {
         }
     }
 
-    pub(crate) fn has_custom_rules(&self) -> bool {
-        !self.custom.is_empty()
+    /// Returns whether some texts may contain a secret that only another text identifies. Words of letters
+    /// alone that look like words of a language are not passwords.
+    pub fn may_be_known(&self, texts: &[&str]) -> bool {
+        // A custom rule may identify anything.
+        let has_custom = !self.custom.is_empty();
+        texts.iter().any(|text| !text.is_empty() && (has_custom || odd_word::has_odd_word(text)))
+    }
+
+    /// Returns a number that differs for other rules of the same build.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.emails, self.paths).hash(&mut hasher);
+        self.custom.iter().for_each(|rule| (&rule.kind, rule.pattern.as_str()).hash(&mut hasher));
+        for allowed in &self.allowed {
+            match allowed {
+                AllowedValue::Text(text) => (0, text.as_str()).hash(&mut hasher),
+                AllowedValue::Pattern(pattern) => (1, pattern.as_str()).hash(&mut hasher),
+            }
+        }
+        hasher.finish()
     }
 
     /// Returns whether there is any finding.

@@ -39,12 +39,12 @@ fn numbers(_metadata: &Metadata) -> (u64, u64) {
 
 /// Returns when a file or its metadata last changed, in nanoseconds since 1970.
 #[cfg(unix)]
-pub(crate) fn change_time(metadata: &Metadata) -> Option<i128> {
+pub fn change_time(metadata: &Metadata) -> Option<i128> {
     use std::os::unix::fs::MetadataExt;
     Some(i128::from(metadata.ctime()) * 1_000_000_000 + i128::from(metadata.ctime_nsec()))
 }
 
 #[cfg(not(unix))]
-pub(crate) fn change_time(_metadata: &Metadata) -> Option<i128> {
+pub fn change_time(_metadata: &Metadata) -> Option<i128> {
     None
 }

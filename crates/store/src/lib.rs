@@ -114,7 +114,7 @@ pub use home_file::{
     HomeFile, is_home_file_name, is_shared_agent_name, read_session_of_file, session_of_file,
 };
 pub use id::{SessionId, is_plain_name};
-pub use identity::FileId;
+pub use identity::{FileId, change_time};
 pub use last_active::{last_active_in, read_last_active};
 pub use listing::Listing;
 pub use live::{LiveEvidence, LiveRule, detect_live, session_of_process};

@@ -66,8 +66,8 @@ impl<'a> SpanRedaction<'a> {
     /// Returns the text without its secrets; borrowed if there are none.
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.known.map(|known| known.mask(text)) {
-            Some(Cow::Owned(masked)) => Cow::Owned(self.rules.clean(&masked).into_owned()),
-            _ => self.rules.clean(text),
+            Some(Cow::Owned(masked)) => Cow::Owned(self.rules.mask(&masked).into_owned()),
+            _ => self.rules.mask(text),
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Responses of pages, and errors.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use threadline_app::{AppError, DisplayRedaction, FindError, SessionCandidate};
+use threadline_app::{AppError, FindError, Mask, SessionCandidate};
 use threadline_html::{Markup, PageFrame, ViewerSettings, ViewerTab};
 use threadline_view::wire::ErrorObject;
 
@@ -98,28 +97,28 @@ impl PageResponse {
 
     /// Returns the response with secrets masked, as the last step. This covers names, such as those of models
     /// and tools; the texts of sessions are masked before. Files to save are masked as their link says.
-    pub(crate) fn into_masked_response(self, redaction: &Arc<DisplayRedaction>) -> Response {
+    pub(crate) fn into_masked_response(self, mask: &Mask) -> Response {
         match self {
-            Self::Html(markup) => html_response(redaction.markup(&markup.into_string()).into_owned()),
+            Self::Html(markup) => html_response(mask.markup(&markup.into_string()).into_owned()),
             Self::Fragment(markup, stamp) => {
-                let markup = redaction.markup(&markup.into_string()).into_owned();
+                let markup = mask.markup(&markup.into_string()).into_owned();
                 with_stamp(html_response(markup), stamp)
             }
             Self::JsonLines(bytes) => {
                 let json = String::from_utf8_lossy(&bytes);
-                Self::JsonLines(redaction.json(&json).into_owned().into_bytes()).into_response()
+                Self::JsonLines(mask.json(&json).into_owned().into_bytes()).into_response()
             }
             Self::JsonObject(value) => {
-                let json = redaction.json(&value.to_string()).into_owned();
+                let json = mask.json(&value.to_string()).into_owned();
                 ([(header::CONTENT_TYPE, "application/json")], json).into_response()
             }
-            Self::Markdown(text) => Self::Markdown(redaction.text(&text).into_owned()).into_response(),
-            Self::Text(text) => Self::Text(redaction.text(&text).into_owned()).into_response(),
+            Self::Markdown(text) => Self::Markdown(mask.text(&text).into_owned()).into_response(),
+            Self::Text(text) => Self::Text(mask.text(&text).into_owned()).into_response(),
             Self::Streamed(kind, mut pieces) => {
-                let redaction = Arc::clone(redaction);
+                let mask = mask.clone();
                 let masked = move || {
                     let piece = (pieces.0)()?;
-                    Some(match std::str::from_utf8(&piece).map(|text| redaction.markup(text)) {
+                    Some(match std::str::from_utf8(&piece).map(|text| mask.markup(text)) {
                         Ok(Cow::Owned(masked)) => masked.into_bytes(),
                         _ => piece,
                     })

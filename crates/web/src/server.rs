@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use jiff::tz::TimeZone;
-use threadline_app::{App, DisplayRedaction};
+use threadline_app::{App, Mask};
 use threadline_html::PageTheme;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
@@ -30,26 +30,25 @@ pub struct ServerOptions {
     pub limits: ConnectionLimits,
     /// The time zone in which times are shown.
     pub zone: TimeZone,
-    /// The redactions that pages offer.
-    pub redaction: PageRedaction,
+    /// The masks that pages offer.
+    pub mask: PageMasks,
     /// The colours of the pages.
     pub theme: PageTheme,
 }
 
-/// The redactions that pages offer.
+/// The masks that pages offer.
 #[derive(Clone, Debug)]
-pub struct PageRedaction {
+pub struct PageMasks {
     /// Masks secrets, for the switch on the pages. Not used if the application masks secrets itself.
-    pub secrets: Arc<DisplayRedaction>,
+    pub secrets: Mask,
     /// Also masks what should not be shared, for exported pages.
-    pub for_sharing: Arc<DisplayRedaction>,
+    pub for_sharing: Mask,
 }
 
-impl Default for PageRedaction {
-    /// Redacts by the built-in rules.
+impl Default for PageMasks {
+    /// Masks by the built-in rules.
     fn default() -> Self {
-        let for_sharing = DisplayRedaction::default().with_local_names();
-        Self { secrets: Arc::default(), for_sharing: Arc::new(for_sharing) }
+        Self { secrets: Mask::built_in(), for_sharing: Mask::built_in_for_sharing() }
     }
 }
 
@@ -92,8 +91,8 @@ impl Server {
             .thread_name("serve")
             .enable_all()
             .build()?;
-        let states = ServerStates::new(app, options.zone, &options.redaction, options.theme)
-            .map_err(io::Error::other)?;
+        let states =
+            ServerStates::new(app, options.zone, &options.mask, options.theme).map_err(io::Error::other)?;
         let state = states.plain().clone();
         let router = pages::router(states)
             .layer(axum::middleware::from_fn_with_state(guard.clone(), guard::check_access));

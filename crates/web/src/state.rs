@@ -15,7 +15,7 @@ use threadline_html::{Masking, PageTheme, ViewerSettings};
 
 use crate::change_notifier::ChangeNotifier;
 use crate::response::PageError;
-use crate::server::PageRedaction;
+use crate::server::PageMasks;
 use crate::watch::SessionWatches;
 
 /// The state of the server, as requests see it that mask secrets or do not. Cheap to clone.
@@ -34,14 +34,14 @@ impl ServerStates {
     pub(crate) fn new(
         app: Arc<App>,
         zone: TimeZone,
-        redaction: &PageRedaction,
+        mask: &PageMasks,
         theme: PageTheme,
     ) -> Result<Self, AppError> {
-        let sharing = Arc::new(app.with_redaction(Some(Arc::clone(&redaction.for_sharing))));
-        let always = app.config().redaction.is_some();
+        let sharing = Arc::new(app.with_mask(mask.for_sharing.clone()));
+        let always = app.config().mask.is_on();
         let masked_app = match always {
             true => Arc::clone(&app),
-            false => Arc::new(app.with_redaction(Some(Arc::clone(&redaction.secrets)))),
+            false => Arc::new(app.with_mask(mask.secrets.clone())),
         };
         let shared = SharedState::new(&app, &zone)?;
         let masking = if always { Masking::Always } else { Masking::On };

@@ -34,7 +34,7 @@ impl LoggedEdit {
 
     /// Returns the edit as public JSON.
     pub fn object(&self, app: &App) -> BlameEditObject {
-        let shown = |text: &Option<String>| text.as_ref().map(|text| app.redacted(text).into_owned());
+        let shown = |text: &Option<String>| text.as_ref().map(|text| app.masked(text).into_owned());
         let changed = self.changed_lines();
         BlameEditObject {
             session: self.session.id.to_string(),
@@ -59,7 +59,7 @@ impl GitCommitInfo {
             id: self.id.clone(),
             author: self.author.clone(),
             committed_at: moment(self.at),
-            summary: app.redacted(&self.summary).into_owned(),
+            summary: app.masked(&self.summary).into_owned(),
             file: self.file.clone(),
         }
     }
@@ -82,7 +82,7 @@ impl FileBlame {
             };
             Some(BlameLineObject {
                 line: at as u64 + 1,
-                text: app.redacted(&line.text).into_owned(),
+                text: app.masked(&line.text).into_owned(),
                 origin,
                 moved,
                 edit: edit.map(|edit| edits[edit].clone()),

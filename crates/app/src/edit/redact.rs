@@ -11,6 +11,7 @@ use threadline_store::{Operation, SessionFile};
 
 use super::side_files::{has_json_lines, is_file, own_files, read, shared_files};
 use super::{EditError, EditSession, EditTarget, NothingToDo, PlannedEdit};
+use crate::config::App;
 use crate::error::AppError;
 
 /// A secret, and the file that it was found in.
@@ -133,12 +134,13 @@ pub struct SecretReport {
     pub unread: Vec<AppError>,
 }
 
-impl SecretReport {
-    /// Searches sessions and their side files for secrets, on all cores.
-    pub fn of(sessions: Vec<SessionFile>, rules: &Rules) -> Self {
-        let reports: Vec<Self> =
-            sessions.into_par_iter().map(|file| Self::of_session(&file, rules)).collect();
-        let mut all = Self::default();
+impl App {
+    /// Searches sessions and their side files for secrets, on all cores. Unchanged files are not searched
+    /// again.
+    pub fn find_secrets(&self, sessions: Vec<SessionFile>, rules: &Rules) -> SecretReport {
+        let find = |file: SessionFile| self.find_secrets_of(&file, rules);
+        let reports: Vec<SecretReport> = sessions.into_par_iter().map(find).collect();
+        let mut all = SecretReport::default();
         for report in reports {
             all.hits.extend(report.hits);
             all.unread.extend(report.unread);
@@ -146,25 +148,25 @@ impl SecretReport {
         all
     }
 
-    fn of_session(file: &SessionFile, rules: &Rules) -> Self {
-        let mut report = Self::default();
+    fn find_secrets_of(&self, file: &SessionFile, rules: &Rules) -> SecretReport {
+        let mut report = SecretReport::default();
         let mut redactor = Redactor::new(rules);
+        let mut lines = self.config().mask.finder().lines(rules, &file.path);
         let own = sorted_own_files(file).unwrap_or_else(|error| {
             report.unread.push(error);
             Vec::new()
         });
         for path in std::iter::once(file.path.clone()).chain(own) {
-            match learn(&mut redactor, &path) {
+            match lines.learn_file(&mut redactor, &path, has_json_lines(&path)) {
                 Ok(hits) => {
                     let path: Arc<Path> = path.into();
-                    report
-                        .hits
-                        .extend(hits.into_iter().map(|hit| SecretHit { path: Arc::clone(&path), hit }));
+                    let hits = hits.into_iter().map(|hit| SecretHit { path: Arc::clone(&path), hit });
+                    report.hits.extend(hits);
                 }
-                Err(EditError::App(error)) => report.unread.push(error),
-                Err(error) => report.unread.push(std::io::Error::other(error.to_string()).into()),
+                Err(error) => report.unread.push(AppError::read(&path)(error)),
             }
         }
+        lines.save();
         report
     }
 }

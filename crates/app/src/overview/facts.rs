@@ -125,7 +125,7 @@ impl OverviewFacts {
         if !shown.contains("[secret:") {
             return shown;
         }
-        self.names.iter().find(|name| app.redacted(name) == shown).map_or(shown, |name| name)
+        self.names.iter().find(|name| app.masked(name) == shown).map_or(shown, |name| name)
     }
 
     /// Returns the facts of one project, by the name that `app` shows; `None` if no session belongs to it.

@@ -163,7 +163,7 @@ impl Computation<'_> {
 
     fn shown(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        self.app.redact_string(&mut text);
+        self.app.mask_string(&mut text);
         text
     }
 

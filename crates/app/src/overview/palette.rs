@@ -80,8 +80,8 @@ impl OverviewFacts {
             .map(|(_, _, session, title)| PaletteMatch {
                 kind: PaletteKind::Session,
                 key: session.id.clone(),
-                label: app.redacted(title).into_owned(),
-                detail: app.redacted(self.name(session.project)).into_owned(),
+                label: app.masked(title).into_owned(),
+                detail: app.masked(self.name(session.project)).into_owned(),
             })
             .collect()
     }
@@ -103,7 +103,7 @@ impl OverviewFacts {
         found.sort();
         let shown = found.into_iter().take(MAX_MATCHES);
         shown
-            .map(|(_, _, name, sessions)| (app.redacted(name).into_owned(), sessions))
+            .map(|(_, _, name, sessions)| (app.masked(name).into_owned(), sessions))
             .map(|(name, sessions)| PaletteMatch {
                 kind: PaletteKind::Project,
                 key: name.clone(),
@@ -140,7 +140,7 @@ impl OverviewFacts {
         let shown = found.into_iter().take(MAX_MATCHES);
         shown
             .map(|(_, Reverse(count), name)| {
-                let name = app.redacted(name).into_owned();
+                let name = app.masked(name).into_owned();
                 let detail = threadline_view::humanize::plural(count, noun);
                 PaletteMatch { kind, key: name.clone(), label: name, detail }
             })

@@ -20,7 +20,7 @@ impl OverviewFacts {
     pub fn project_details(&self, project: &str, range: &OverviewRange, app: &App) -> ProjectDetails {
         let range = &range.range;
         let project = self.name_shown_as(project, app);
-        let shown = |name: u32| app.redacted(self.name(name)).into_owned();
+        let shown = |name: u32| app.masked(self.name(name)).into_owned();
         let mut branches: BTreeMap<u32, BranchFigures> = BTreeMap::new();
         let mut worktrees: HashMap<u32, u64> = HashMap::default();
         for session in self.listed_sessions(range) {
@@ -63,8 +63,8 @@ impl OverviewFacts {
             .iter()
             .map(|(_, session)| TopSession {
                 id: session.id.clone(),
-                title: app.redacted(session.title.as_deref().unwrap_or(&session.id)).into_owned(),
-                project: app.redacted(self.name(session.project)).into_owned(),
+                title: app.masked(session.title.as_deref().unwrap_or(&session.id)).into_owned(),
+                project: app.masked(self.name(session.project)).into_owned(),
                 last_active: session.last_active,
                 ..TopSession::default()
             })

@@ -15,7 +15,6 @@ use super::facts::{CallFact, MarkFact, OverviewFacts, UNDATED};
 use super::figures::overlap;
 use super::local_time::LocalTime;
 use crate::config::App;
-use crate::excerpt_mask::ExcerptMask;
 use crate::time::TimeRange;
 use crate::usage::MAX_LINE;
 
@@ -180,7 +179,7 @@ impl OverviewFacts {
         // Texts are shown with secrets masked, so links contain them that way.
         let is_shown_as = |wanted: &Option<String>| -> Option<Vec<bool>> {
             let wanted = wanted.as_ref()?;
-            Some(self.names.iter().map(|name| *app.redacted(name) == **wanted).collect())
+            Some(self.names.iter().map(|name| *app.masked(name) == **wanted).collect())
         };
         let [tool, command, file] = [&filter.tool, &filter.command, &filter.file].map(is_shown_as);
         let bash: Vec<bool> = self.names.iter().map(|name| name == "Bash").collect();
@@ -283,7 +282,7 @@ impl OverviewFacts {
     }
 
     fn row(&self, record: &Record<'_>, app: &App) -> RecordRow {
-        let shown = |text: &str| app.redacted(text).into_owned();
+        let shown = |text: &str| app.masked(text).into_owned();
         let dated = |at: Millis| (at != UNDATED).then_some(at);
         let agent = |log: u32| self.logs.get(log as usize).and_then(|log| log.agent.clone());
         let (session, row) = match record {
@@ -347,16 +346,10 @@ impl App {
             let titles = read_titles(path, &lines).unwrap_or_default();
             let texts: Vec<&str> = titles.values().map(String::as_str).collect();
             let logs = [path.to_owned()];
-            let mask = self.config().redaction.as_ref().map(|redaction| {
-                let mask = ExcerptMask::new(redaction, &texts, &logs);
-                if mask.is_complete { mask } else { ExcerptMask::of_session(redaction, &logs) }
-            });
+            let mask = self.mask_for(&texts, &logs);
             for row in rows {
                 let title = row.line.and_then(|line| titles.get(&line.into()));
-                row.prompt = title.map(|title| match &mask {
-                    Some(mask) => mask.mask(title, [false; 2]).into_owned(),
-                    None => title.clone(),
-                });
+                row.prompt = title.map(|title| mask.text(title).into_owned());
             }
         }
     }

@@ -15,7 +15,7 @@ use threadline_view::{line_counts, unified};
 
 use super::RestoreError;
 use super::text_form::TextForm;
-use crate::SessionTextMask;
+use crate::Mask;
 use crate::error::AppError;
 
 /// A file to restore.
@@ -317,7 +317,7 @@ impl FileRestore {
 
     /// The change from now to then in the format of `diff -u`; empty if there is none. Secrets are masked in
     /// both texts, not in the patch, whose marks would separate a secret from the lines that identify it.
-    pub fn patch(&self, mask: &SessionTextMask) -> String {
+    pub fn patch(&self, mask: &Mask) -> String {
         let has_no_change = matches!(self.action, RestoreAction::Cannot | RestoreAction::Blocked);
         if has_no_change || self.is_unchanged() {
             return String::new();

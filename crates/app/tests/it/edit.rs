@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use threadline_app::edit::{
-    ApplyOptions, CloneOptions, CompressTarget, EditError, EditTarget, MoveOptions, NothingToDo, SecretReport,
+    ApplyOptions, CloneOptions, CompressTarget, EditError, EditTarget, MoveOptions, NothingToDo,
 };
 use threadline_edit::{CutPoint, StripOptions, ToolStripOptions};
 use threadline_entry::Code;
@@ -340,7 +340,7 @@ fn secrets_are_found_and_replaced_in_every_file() {
     let id = session_uuid("loom");
     world.home.file(format!("projects/-home-ada-loom/{id}/tool-results/o.txt"), &key);
     let rules = Rules::new();
-    let report = SecretReport::of(vec![world.open("loom").file().clone()], &rules);
+    let report = world.app.find_secrets(vec![world.open("loom").file().clone()], &rules);
     assert_eq!((report.hits.len(), report.unread.len()), (2, 0));
     assert_eq!(report.hits[0].finding().code, Code::Secret);
 
@@ -353,7 +353,7 @@ fn secrets_are_found_and_replaced_in_every_file() {
     for (name, content) in world.files() {
         assert!(!String::from_utf8_lossy(&content).contains(&key), "{name}");
     }
-    assert!(SecretReport::of(vec![world.open("loom").file().clone()], &rules).hits.is_empty());
+    assert!(world.app.find_secrets(vec![world.open("loom").file().clone()], &rules).hits.is_empty());
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! Lists of sessions.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
 use threadline_app::{
-    App, CardFilter, CardList, DisplayRedaction, ListFilter, LiveLimits, LiveSession, OverviewOptions,
-    OverviewRange, SessionCounter, SessionSelector,
+    App, CardFilter, CardList, ListFilter, LiveLimits, LiveSession, Mask, OverviewOptions, OverviewRange,
+    SessionCounter, SessionSelector,
 };
 use threadline_secret::Rules;
 use threadline_testkit::{TestHome, session_uuid};
@@ -169,8 +168,8 @@ a1 <- u1 reply m1 tool t1 Bash {"command":"mysql -u root -pHunter22secret cloth"
 "#,
     );
     home.session("other", "u1 user \"keep Hunter22secret of another session\"");
-    let redaction = Arc::new(DisplayRedaction::new(Rules::new()));
-    let app = app(&home).with_redaction(Some(redaction));
+    let mask = Mask::new(Rules::new());
+    let app = app(&home).with_mask(mask);
     let titles = |app: &App| {
         let zone = TimeZone::UTC;
         let (cards, _) =

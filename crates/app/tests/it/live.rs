@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use threadline_app::{
-    AppError, DisplayRedaction, LiveChange, LiveLimits, LiveSession, SessionCache, SessionSelector, TurnSpan,
+    AppError, LiveChange, LiveLimits, LiveSession, Mask, SessionCache, SessionSelector, TurnSpan,
 };
 use threadline_secret::Rules;
 use threadline_session::TurnIndex;
@@ -34,8 +34,8 @@ fn open(path: &Path) -> LiveSession {
 
 fn open_masked(path: &Path) -> LiveSession {
     let prices = Arc::new(PriceBook::embedded());
-    let redaction = Arc::new(DisplayRedaction::new(Rules::new()));
-    LiveSession::open_redacted(SessionFile::at(path), prices, LiveLimits::default(), Some(redaction)).unwrap()
+    let mask = Mask::new(Rules::new());
+    LiveSession::open_masked(SessionFile::at(path), prices, LiveLimits::default(), mask).unwrap()
 }
 
 fn append(path: &Path, bytes: &[u8]) {
@@ -204,14 +204,14 @@ fn the_secrets_of_a_large_log_are_masked() {
 
 /// Returns the titles of the turns, first without the lines, and then with them, and the last prompt.
 fn masked_titles(home: &TestHome, id: &str) -> ([Vec<String>; 2], String) {
-    let app = app(home).with_redaction(Some(Arc::new(DisplayRedaction::default())));
+    let app = app(home).with_mask(Mask::built_in());
     let cache = SessionCache::new(app.prices().unwrap());
     let selector = SessionSelector::default();
     let titles = |live: &mut LiveSession| {
         let layout = live.page_layout(&selector).unwrap();
         Ok::<_, AppError>(layout.layout.turns.iter().map(|turn| turn.line.title.clone()).collect())
     };
-    let first = cache.with_layouts(&app, &app.session(id).unwrap(), titles).unwrap();
+    let first = cache.with_file(&app, &app.session(id).unwrap(), titles).unwrap();
     let prompt = cache.with::<_, AppError>(&app, id, |live| {
         let layout = live.page_layout(&selector).unwrap();
         let turn = layout.layout.turns.last_index().unwrap();

@@ -1,9 +1,7 @@
 //! Finding and loading sessions.
 
-use std::sync::Arc;
-
 use threadline_app::{
-    App, AppConfig, AppError, DisplayRedaction, MAX_KEPT_OUTPUT, SessionCache, SessionSelector, kept_output,
+    App, AppConfig, AppError, MAX_KEPT_OUTPUT, Mask, SessionCache, SessionSelector, kept_output,
     load_unpriced,
 };
 use threadline_secret::Rules;
@@ -121,7 +119,7 @@ fn the_description_of_a_sub_agent_is_masked_for_sharing() {
     home.session("team", "u1 user \"hi\"");
     let meta = r#"{"agentType":"Explore","description":"deploy /home/grace/p for grace@loomworks.dev"}"#;
     home.agent("team", "one", "u1 user \"look\"", Some(meta));
-    let app = app(&home).with_redaction(Some(Arc::new(DisplayRedaction::for_sharing(Rules::new()))));
+    let app = app(&home).with_mask(Mask::for_sharing(Rules::new()));
     let loaded = app.load(&app.find(&session_uuid("team")).unwrap()).unwrap();
     let description = loaded.family.agents.iter().next().unwrap().description.clone().unwrap();
     assert!(description.starts_with("deploy ~/p for "), "{description}");

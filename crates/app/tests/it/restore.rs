@@ -89,7 +89,7 @@ fn files_are_restored_in_their_project_and_that_is_undone() {
     );
     assert_eq!(plan.files[0].changed_lines(), Some((1, 1)));
     assert_eq!(
-        plan.files[1].patch(&world.app.session_text_mask(&[])),
+        plan.files[1].patch(&world.app.session_mask(&[])),
         "--- a/sub/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-there\n"
     );
     let receipt = plan.apply(&world.app, false, &[]).unwrap().unwrap();

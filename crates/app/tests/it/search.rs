@@ -2,14 +2,13 @@
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use threadline_app::search::{SearchLimits, hit_object, summary};
-use threadline_app::{App, DisplayRedaction};
+use threadline_app::{App, Mask};
 use threadline_search::{Query, ScanEvent};
 use threadline_testkit::{TestHome, session_uuid};
 
@@ -207,7 +206,7 @@ fn the_last_active_session_comes_first_even_if_another_was_modified_later() {
 
 /// Returns the texts of all hits, by relevance, with secrets masked.
 fn masked_hits(app: &App, query: &str) -> Vec<String> {
-    let app = app.with_redaction(Some(Arc::new(DisplayRedaction::default())));
+    let app = app.with_mask(Mask::built_in());
     let query = Query::parse(query, &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
     let scope = app.search_scope(Some(&query), None);
     let mut texts = Vec::new();

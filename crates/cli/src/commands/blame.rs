@@ -133,7 +133,7 @@ fn render_lines(cx: &Context, blame: &FileBlame, shown: Range<usize>) -> TermTex
         let margin_text = if margin == last { String::new() } else { margin.clone() };
         last = margin;
         let gap = " ".repeat(MARGIN.saturating_sub(text!("{margin_text}").width()));
-        let code = visible(&cx.app.redacted(&line.text)).replace('\t', "    ");
+        let code = visible(&cx.app.masked(&line.text)).replace('\t', "    ");
         let code = text_width.map_or_else(|| code.clone(), |width| truncate(&code, width));
         let number = page.paint(TextLabel::Dim, format!("{:>number_width$}", at + 1));
         out += text!("{}{gap}{number}  {code}\n", page.paint(label, margin_text));

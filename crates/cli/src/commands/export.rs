@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use threadline_app::{App, DisplayRedaction, LineObserver, RedactionReport};
+use threadline_app::{App, LineObserver, Mask, MaskReport};
 use threadline_entry::Entry;
 use threadline_html::{
     ImageMode, PageBuilder, PageTheme, RawLine, RawLines, RenderOptions, Spool, write_page,
@@ -134,7 +134,7 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
                 &file,
                 "markdown",
                 path,
-                cx.app.config().redaction.as_ref().map(|_| &loaded.redacted),
+                cx.app.config().mask.is_on().then_some(&loaded.masked),
             )?;
             // Freeing a large session takes longer than exiting.
             std::mem::forget(loaded);
@@ -146,13 +146,7 @@ pub(crate) fn run(cx: &Context, command: &ExportCommand) -> Result<CommandOutcom
             let outcome = cx.warn_unread(&loaded.unread, CommandOutcome::Done);
             let path = args.output.as_deref().unwrap_or("-".as_ref());
             write_output(cx, path, |out| Ok(write_masked(&cx.app, out, |out| loaded.write_json(out))?))?;
-            print_object(
-                cx,
-                &file,
-                "json",
-                path,
-                cx.app.config().redaction.as_ref().map(|_| &loaded.redacted),
-            )?;
+            print_object(cx, &file, "json", path, cx.app.config().mask.is_on().then_some(&loaded.masked))?;
             std::mem::forget(loaded);
             Ok(outcome)
         }
@@ -182,7 +176,7 @@ impl HtmlArgs {
 struct WrittenPage {
     header: TranscriptHeader,
     /// The replacements, if the page is masked.
-    replaced: Option<RedactionReport>,
+    replaced: Option<MaskReport>,
     /// Whether the whole session could be read.
     outcome: CommandOutcome,
 }
@@ -193,7 +187,7 @@ fn print_object(
     session: &SessionFile,
     format: &'static str,
     path: &Path,
-    replaced: Option<&RedactionReport>,
+    replaced: Option<&MaskReport>,
 ) -> Result<(), CommandError> {
     if !cx.json || path == Path::new("-") {
         return Ok(());
@@ -228,10 +222,10 @@ fn write_html(
     let mut raw = if level == DetailLevel::Raw { RawLines::new(spool()) } else { RawLines::default() };
     let shared = args.share.then(|| cx.for_sharing()).transpose()?;
     let app = shared.as_ref().unwrap_or(&*cx.app);
-    let mut observer = Packer { raw: &mut raw, redaction: app.config().redaction.as_deref() };
+    let mut observer = Packer { raw: &mut raw, mask: &app.config().mask };
     let (read, options) = rayon::join(|| app.load_observed(file, &mut observer), || args.options(cx.theme()));
     let loaded = read?;
-    let replaced = app.config().redaction.is_some().then(|| loaded.redacted.clone());
+    let replaced = app.config().mask.is_on().then(|| loaded.masked.clone());
     if let Some(replaced) = replaced.as_ref().filter(|_| !args.all) {
         cx.ui.note(&format!("replaced: {replaced}"));
     }
@@ -241,7 +235,7 @@ fn write_html(
     let mut parts = loaded.transcript_builder(&kept).parts();
     let header = parts.take_header().unwrap_or_default();
     // The messages contain paths, which are masked in a page to share.
-    let unread = loaded.unread.iter().map(|error| app.redacted(&error.to_string()).into_owned()).collect();
+    let unread = loaded.unread.iter().map(|error| app.masked(&error.to_string()).into_owned()).collect();
     let end = TranscriptEnd { unread, ..TranscriptEnd::default() };
     let page = PageBuilder::new(&options, header.cwd.as_deref(), raw, spool());
     write_masked(app, out, |out| {
@@ -257,7 +251,7 @@ fn write_html(
 /// Adds the lines of the log to the page while they are read.
 struct Packer<'a> {
     raw: &'a mut RawLines,
-    redaction: Option<&'a DisplayRedaction>,
+    mask: &'a Mask,
 }
 
 impl LineObserver for Packer<'_> {
@@ -267,7 +261,7 @@ impl LineObserver for Packer<'_> {
 
     fn line(&mut self, entry: &Entry) {
         let (mut source, mut range) = entry.shared_text();
-        if let Some(Cow::Owned(masked)) = self.redaction.map(|redaction| redaction.markup(entry.text())) {
+        if let Cow::Owned(masked) = self.mask.markup(entry.text()) {
             range = 0..masked.len();
             source = masked.into();
         }
@@ -288,8 +282,11 @@ fn write_masked(
     out: &mut dyn Write,
     work: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let Some(redaction) = app.config().redaction.as_deref() else { return work(out) };
-    let mut lines = MaskedLines { redaction, rest: Vec::new(), out };
+    let mask = &app.config().mask;
+    if !mask.is_on() {
+        return work(out);
+    }
+    let mut lines = MaskedLines { mask, rest: Vec::new(), out };
     work(&mut lines)?;
     let rest = std::mem::take(&mut lines.rest);
     lines.write_lines(&rest)
@@ -301,7 +298,7 @@ const LONG_WORD: usize = 1 << 13;
 
 /// Masks tokens in whole lines. A long line is masked in parts, since a page may have lines of megabytes.
 struct MaskedLines<'a> {
-    redaction: &'a DisplayRedaction,
+    mask: &'a Mask,
     /// The beginning of a line that is not complete yet.
     rest: Vec<u8>,
     out: &'a mut dyn Write,
@@ -327,7 +324,7 @@ impl MaskedLines<'_> {
 
     fn write_lines(&mut self, lines: &[u8]) -> io::Result<()> {
         let lines = String::from_utf8_lossy(lines);
-        self.out.write_all(self.redaction.markup(&lines).as_bytes())
+        self.out.write_all(self.mask.markup(&lines).as_bytes())
     }
 }
 
@@ -407,7 +404,7 @@ mod tests {
 
     #[test]
     fn tokens_are_masked_in_long_lines_however_they_are_written() {
-        let redaction = DisplayRedaction::new(threadline_secret::Rules::default());
+        let mask = Mask::new(threadline_secret::Rules::default());
         // Split, so that no scanner takes this file for one with a token.
         let token = ["ghp_", "0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX"].concat();
         let image = "iVBORw0KGgoAAAANSUhEUgAA".repeat(100_000);
@@ -415,7 +412,7 @@ mod tests {
             format!("{} {token} {} <{image}>é\n{token}", "weft ".repeat(300_000), "é ".repeat(500_000));
         for step in [1_000, 65_536, text.len()] {
             let mut out = Vec::new();
-            let mut lines = MaskedLines { redaction: &redaction, rest: Vec::new(), out: &mut out };
+            let mut lines = MaskedLines { mask: &mask, rest: Vec::new(), out: &mut out };
             for part in text.as_bytes().chunks(step) {
                 lines.write_all(part).unwrap();
                 assert!(lines.rest.len() <= 2 * LONG_LINE);
@@ -423,7 +420,7 @@ mod tests {
             let rest = std::mem::take(&mut lines.rest);
             lines.write_lines(&rest).unwrap();
             let out = String::from_utf8(out).unwrap();
-            assert_eq!(out, redaction.markup(&text), "{step}");
+            assert_eq!(out, mask.markup(&text), "{step}");
             assert!(!out.contains(&token) && out.contains(&image));
         }
     }

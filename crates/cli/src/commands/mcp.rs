@@ -3,7 +3,7 @@ mod install;
 use std::path::Path;
 use std::sync::Arc;
 
-use threadline_app::{DisplayRedaction, ProjectScope};
+use threadline_app::{Mask, ProjectScope};
 use threadline_mcp_server::{HTTP_PATH, HistoryOptions, HistoryServer, serve_http, serve_stdio};
 use threadline_view::wire::McpAddressObject;
 use threadline_web::TokenServer;
@@ -90,11 +90,11 @@ pub(crate) fn run(cx: &Context, args: &McpArgs) -> Result<CommandOutcome, Comman
         Some(McpCommand::Uninstall(args)) => return install::uninstall(cx, args),
         None => {}
     }
-    let redaction = match args.scope.no_redact {
-        true => None,
-        false => Some(Arc::new(DisplayRedaction::new(cx.redaction_rules()?))),
+    let mask = match args.scope.no_redact {
+        true => Mask::default(),
+        false => Mask::new(cx.secret_rules()?),
     };
-    let app = Arc::new(cx.app.with_redaction(redaction));
+    let app = Arc::new(cx.app.with_mask(mask));
     let options = HistoryOptions {
         scope: args.scope.scope(cx),
         zone: cx.zone(),

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use threadline_app::SessionTextMask;
+use threadline_app::Mask;
 use threadline_app::restore::{
     ContentSource, FileRestore, RestoreAction, RestoreOptions, RestorePlan, RestorePoint, relative_label,
     turns_with_changes,
@@ -80,7 +80,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
         return Ok(CommandOutcome::Negative);
     }
     let agents = file.agents().found.into_iter().map(|agent| agent.path);
-    let mask = cx.app.session_text_mask(&[file.path.clone()].into_iter().chain(agents).collect::<Vec<_>>());
+    let mask = cx.app.session_mask(&[file.path.clone()].into_iter().chain(agents).collect::<Vec<_>>());
     let Some(point) = args.at else {
         list_turns(cx, &family, &history, &mask)?;
         note_commands(cx, &family);
@@ -122,7 +122,7 @@ fn list_turns(
     cx: &Context,
     family: &SessionFamily,
     history: &FileHistory,
-    mask: &SessionTextMask,
+    mask: &Mask,
 ) -> Result<(), CommandError> {
     let mut listed = turns_with_changes(family, history);
     for turn in &mut listed {
@@ -162,7 +162,7 @@ fn report(
     title: &str,
     files: &[FileRestore],
     receipt: Option<&str>,
-    mask: &SessionTextMask,
+    mask: &Mask,
 ) -> Result<(), CommandError> {
     let is_written = |file: &FileRestore| RestorePlan::writes(file, args.outside);
     let mut answer = if cx.json { cx.ui.output() } else { cx.ui.paged_output() };

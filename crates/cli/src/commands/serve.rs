@@ -47,7 +47,7 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<CommandOutcome, Comm
         keys: AccessKeys { token: random_key()?, code: random_key()?, cookie: random_key()? },
         limits: ConnectionLimits::default(),
         zone: crate::env::time_zone(),
-        redaction: cx.page_redaction()?,
+        mask: cx.page_masks()?,
         theme: cx.theme(),
     };
     // Reports an error in the price list before the server starts.

@@ -111,7 +111,7 @@ impl From<LevelChoice> for DetailLevel {
 }
 
 pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, CommandError> {
-    if cx.app.config().redaction.is_some() && args.follow {
+    if cx.app.config().mask.is_on() && args.follow {
         return Err(CommandError::new("--follow cannot mask secrets").hint("leave out --follow or --redact"));
     }
     let (needle, anchor) = split_anchor(&args.session);
@@ -124,9 +124,9 @@ pub(crate) fn run(cx: &Context, args: &ShowArgs) -> Result<CommandOutcome, Comma
     }
     if args.patch {
         // Secrets are masked while the logs are read.
-        let loaded = match cx.app.config().redaction {
-            Some(_) => cx.app.load(&file)?,
-            None => threadline_app::load_unpriced(&file)?,
+        let loaded = match cx.app.config().mask.is_on() {
+            true => cx.app.load(&file)?,
+            false => threadline_app::load_unpriced(&file)?,
         };
         return show_patch(cx, &loaded);
     }
@@ -507,7 +507,7 @@ fn show_patch(cx: &Context, loaded: &OpenSession) -> Result<CommandOutcome, Comm
         answer.finish()?;
     } else {
         let mut answer = cx.ui.paged_output();
-        answer.patch(cx.ui.page(), &cx.app.redacted(&patch(&changes, cwd.as_deref())))?;
+        answer.patch(cx.ui.page(), &cx.app.masked(&patch(&changes, cwd.as_deref())))?;
         answer.finish()?;
         for file in changes.iter().filter(|file| !file.notes.is_empty()) {
             cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));

@@ -365,7 +365,7 @@ fn a_string_that_is_a_secret_only_under_one_key_is_found_after_its_copies() {
         let hits = redactor.learn_log(log.as_bytes());
         assert_eq!(hits.len(), 2, "{secret}");
         redactor.finish_learning();
-        let clean = String::from_utf8(redactor.mask_log(log.as_bytes()).unwrap()).unwrap();
+        let clean = String::from_utf8(redactor.mask_log(log.as_bytes(), None).unwrap()).unwrap();
         assert!(!clean.contains(secret.as_str()), "{clean}");
     }
 }
@@ -380,7 +380,7 @@ fn a_masked_log_keeps_every_byte_around_its_secrets() {
         let mut redactor = Redactor::new(&RULES);
         redactor.learn_log(log.as_bytes());
         redactor.finish_learning();
-        let clean = String::from_utf8(redactor.mask_log(log.as_bytes()).unwrap()).unwrap();
+        let clean = String::from_utf8(redactor.mask_log(log.as_bytes(), None).unwrap()).unwrap();
         let rest = clean.strip_prefix(start).and_then(|rest| rest.strip_suffix(end)).unwrap();
         assert!(rest.starts_with("{\"text\":\"") && rest.ends_with("\",\"more\":\"kept\"}"), "{rest}");
         assert!(!clean.contains(&quoted(secret)));
@@ -388,13 +388,13 @@ fn a_masked_log_keeps_every_byte_around_its_secrets() {
     let mut redactor = Redactor::new(&RULES);
     redactor.learn_log(before.as_bytes());
     redactor.finish_learning();
-    assert_eq!(redactor.mask_log(before.as_bytes()), None);
+    assert_eq!(redactor.mask_log(before.as_bytes(), None), None);
     // Bytes that are not UTF-8 are replaced only in lines with a secret.
     let bytes = [b"{\"a\":\"\xff\"}\n{\"b\":\"\xff ", secret.as_bytes(), b"\"}\n{\"c\":\"\xff\"}"].concat();
     let mut redactor = Redactor::new(&RULES);
     redactor.learn_log(&bytes);
     redactor.finish_learning();
-    let clean = redactor.mask_log(&bytes).unwrap();
+    let clean = redactor.mask_log(&bytes, None).unwrap();
     assert!(clean.starts_with(b"{\"a\":\"\xff\"}\n{\"b\":\"\xef\xbf\xbd "));
     assert!(clean.ends_with(b"\"}\n{\"c\":\"\xff\"}"));
     assert!(!clean.windows(secret.len()).any(|part| part == secret.as_bytes()));

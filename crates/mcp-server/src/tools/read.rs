@@ -179,7 +179,7 @@ pub(crate) fn read_session(
         }
     };
     match part {
-        SessionPart::Outline => history.sessions.with_layouts(&history.app, &file, read),
+        SessionPart::Outline => history.sessions.with_file(&history.app, &file, read),
         _ => history.sessions.with(&history.app, &file.id, read),
     }
 }
@@ -380,7 +380,7 @@ impl SessionReader<'_> {
         let mut page = AnswerPage::new(self.max_tokens);
         for (index, agent) in live.family().agents.iter().enumerate().skip(self.first_item()) {
             let name = agent.description.as_deref().or(agent.agent_type.as_deref()).unwrap_or("sub-agent");
-            let name = live.redacted(&shorten(&one_line(name), 200).0).into_owned();
+            let name = live.masked(&shorten(&one_line(name), 200).0).into_owned();
             let turns = agent.session.turns();
             let first =
                 turns.iter().next().and_then(|turn| turn.span(&agent.session)).map(|(start, _)| start);

@@ -306,10 +306,10 @@ impl<'a> MatchList<'a> {
             let summary = summary.as_ref();
             let app = &self.history.app;
             let title = summary.and_then(SessionSummary::title);
-            let title = title.map(|title| app.redacted_in(&searched.logs, &title).into_owned());
+            let title = title.map(|title| app.masked_in(&searched.logs, &title).into_owned());
             let title = title.map(|title| shorten(&one_line(&title), 200).0);
             let project = summary.and_then(SessionSummary::project);
-            let project = project.map(|project| app.redacted(project).into_owned());
+            let project = project.map(|project| app.masked(project).into_owned());
             let shown_title = title.as_deref().unwrap_or("untitled");
             let shown_project = one_line(project.as_deref().unwrap_or("–"));
             heading = format!("## {shown_title}\n{} · {shown_project}\n", searched.id);

@@ -145,11 +145,11 @@ fn names_count_by_whole_words() {
     let random = ["kQ8zR4tVbN2xLm7p", "Ws5dJ3hG9fY6uT1c"].concat();
     for name in ["NEXTAUTH_SECRET", "PAGERDUTY_TOKEN", "COSMOS_PRIMARY_KEY", "CSRF_SECRET", "HOMEPAGE_TOKEN"]
     {
-        assert_eq!(rules.clean(&format!("{name}={random}\n")), format!("{name}=[secret:assignment]\n"));
+        assert_eq!(rules.mask(&format!("{name}={random}\n")), format!("{name}=[secret:assignment]\n"));
     }
     for name in ["NEXTCLOUD_ADMIN_PASSWORD", "REDIS_CACHE_PASSWORD", "PRIMARY_DB_PASSWORD", "RSYNC_PASSWORD"]
     {
-        assert_eq!(rules.clean(&format!("{name}=Zebr4-t5iLN7\n")), format!("{name}=[secret:assignment]\n"));
+        assert_eq!(rules.mask(&format!("{name}=Zebr4-t5iLN7\n")), format!("{name}=[secret:assignment]\n"));
     }
     for text in [
         "NEXT_TOKEN=second",
@@ -157,11 +157,11 @@ fn names_count_by_whole_words() {
         "CACHE_KEY=user-profile-v2",
         "MOCK_PASSWORD=Zebr4-t5iLN7",
     ] {
-        assert_eq!(rules.clean(text), text);
+        assert_eq!(rules.mask(text), text);
     }
     for name in ["next_page_token", "pageToken", "csrfToken", "csrftoken", "cache_key", "nextpagetoken"] {
         let text = format!("{name}: \"{random}\"");
-        assert_eq!(rules.clean(&text), text);
+        assert_eq!(rules.mask(&text), text);
     }
 }
 
@@ -179,7 +179,7 @@ fn passwords_of_words_are_found_where_a_password_must_be() {
             "The admin password is [secret:assignment], I think",
         ),
     ] {
-        assert_eq!(rules.clean(text), clean);
+        assert_eq!(rules.mask(text), clean);
     }
     for text in [
         "MYSQL_ROOT_PASSWORD=my-secret-pw POSTGRES_PASSWORD=mysecretpassword",
@@ -188,7 +188,7 @@ fn passwords_of_words_are_found_where_a_password_must_be() {
         "postgres://app:secret@db/app https://user:password@example.com mysql://root:${PASS}@db",
         "the password is required, and the password is hashed with Argon2id",
     ] {
-        assert_eq!(rules.clean(text), text);
+        assert_eq!(rules.mask(text), text);
     }
 }
 
@@ -204,7 +204,7 @@ fn random_letters_without_digits_are_found() {
         ("x ", concat!("glp", "at-uLHpKcxAOdNydPnouogJ")),
         ("x ", concat!("sk_", "live_RcvLFYyfrNdasWtkhpbZEMbU")),
     ] {
-        let clean = rules.clean(&format!("{start}{secret}\n")).into_owned();
+        let clean = rules.mask(&format!("{start}{secret}\n")).into_owned();
         assert!(clean.starts_with(&format!("{start}[secret:")), "{clean}");
     }
 }
@@ -292,10 +292,10 @@ fn tokens_in_markup_are_masked_and_images_are_not_changed() {
     let rules = Rules::new();
     let token = secrets(7).into_iter().find(|secret| secret.kind == "google-key").unwrap().secret;
     let token = token.replace(['-', '_'], "x");
-    assert_eq!(rules.clean_tokens(&format!("<b>{token}</b>")), "<b>[secret:google-key]</b>");
+    assert_eq!(rules.mask_tokens(&format!("<b>{token}</b>")), "<b>[secret:google-key]</b>");
     let image =
         format!("<img src=\"data:image/png;base64,{}/{token}/{}\">", "iVBO".repeat(99), "Rw0K".repeat(99));
-    assert_eq!(rules.clean_tokens(&image), image);
+    assert_eq!(rules.mask_tokens(&image), image);
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
     let kept = |path: &str| loaded.kept_output(path);
     let mut parts = loaded.transcript_builder(&kept).parts();
     let header = parts.take_header().unwrap_or_default();
-    let unread = loaded.unread.iter().map(|error| app.redacted(&error.to_string()).into_owned()).collect();
+    let unread = loaded.unread.iter().map(|error| app.masked(&error.to_string()).into_owned()).collect();
     let end = TranscriptEnd { unread, ..TranscriptEnd::default() };
     let spool = Box::new(Cursor::new(Vec::new()));
     let page = PageBuilder::new(&options, header.cwd.as_deref(), RawLines::default(), spool);

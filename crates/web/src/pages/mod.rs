@@ -174,10 +174,8 @@ async fn run_page(state: ServerState, page: PageHandler, request: PageRequest) -
             return Err(PageError::failed("Client disconnected"));
         }
         let response = page(&state, &request)?;
-        Ok(match &state.app.config().redaction {
-            Some(redaction) => response.into_masked_response(redaction),
-            None => response.into_response(),
-        })
+        let mask = &state.app.config().mask;
+        Ok(if mask.is_on() { response.into_masked_response(mask) } else { response.into_response() })
     })
     .await;
     match done {

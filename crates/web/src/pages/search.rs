@@ -201,7 +201,7 @@ fn session_hits(
     let summary = summary(session);
     let summary = summary.as_ref();
     let heading = summary.and_then(SessionSummary::title);
-    let masked = |text: &str| app.redacted_in(&session.logs, text).into_owned();
+    let masked = |text: &str| app.masked_in(&session.logs, text).into_owned();
     SessionHits {
         id: session.id.clone(),
         title: heading.map_or_else(|| session.id.clone(), |title| masked(&title)),

@@ -113,7 +113,7 @@ impl SessionPageInfo {
                 agent
                     .description
                     .as_deref()
-                    .map_or_else(|| agent.id.clone(), |text| live.redacted(text).into_owned())
+                    .map_or_else(|| agent.id.clone(), |text| live.masked(text).into_owned())
             }),
             branch: selector.leaf.is_some(),
             resume: state.app.resume_command(live.file(), live.cwd().as_deref()),

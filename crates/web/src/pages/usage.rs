@@ -83,7 +83,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
     let keep = |call: &ModelCall<'_>| filter.keeps(call);
     let resets = window_resets(calls, &state.zone);
     let mut board = UsageBoard::of(calls, &state.prices, &state.zone, &resets, keep);
-    let masked = |name: &str| state.app.redacted(name).into_owned();
+    let masked = |name: &str| state.app.masked(name).into_owned();
     board.models.iter_mut().chain(&mut board.projects).for_each(|(name, _)| *name = masked(name));
     let names = |by: GroupBy| -> Vec<String> {
         let groups = CallGroups::of_calls(calls, by, &state.prices, &state.zone, |_| true).groups;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use threadline_app::{App, AppConfig};
 use threadline_testkit::{Browser, TestHome};
-use threadline_web::{AccessKeys, ConnectionLimits, PageRedaction, Server, ServerOptions, StopHandle};
+use threadline_web::{AccessKeys, ConnectionLimits, PageMasks, Server, ServerOptions, StopHandle};
 
 /// A server over a home, stopped when dropped.
 pub(crate) struct TestServer {
@@ -58,7 +58,7 @@ impl TestServer {
             keys: keys.clone(),
             limits,
             zone: jiff::tz::TimeZone::UTC,
-            redaction: PageRedaction::default(),
+            mask: PageMasks::default(),
             theme: threadline_html::PageTheme::Auto,
         };
         let server = Server::bind(app(root), options).unwrap();

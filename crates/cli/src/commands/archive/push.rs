@@ -82,7 +82,7 @@ pub(super) fn level(
 ) -> Result<PrivacyLevel, CommandError> {
     match given {
         Some(name) => Ok(name.into()),
-        None if cx.app.config().redaction.is_some() => Ok(PrivacyLevel::Redacted),
+        None if cx.app.config().mask.is_on() => Ok(PrivacyLevel::Redacted),
         None if location.is_local() => Ok(PrivacyLevel::Full),
         None => Err(CommandError::new("copies on another machine need a privacy level")
             .hint("add --level metadata, --level redacted or --level full")),
@@ -91,7 +91,7 @@ pub(super) fn level(
 
 fn push(cx: &Context, archive: &Archive, level: PrivacyLevel) -> Result<PushReport, CommandError> {
     let mut all = PushReport::default();
-    let rules = cx.redaction_rules()?;
+    let rules = cx.secret_rules()?;
     for home in cx.store().homes().iter().filter(|home| home.root().is_dir()) {
         let origin = machine::origin(cx.app.state_dir()?, home.root())?;
         let options = PushOptions { level, rules: &rules, now: SystemTime::now() };

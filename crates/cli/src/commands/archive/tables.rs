@@ -72,7 +72,7 @@ pub(crate) fn run(cx: &Context, args: &TablesArgs) -> Result<CommandOutcome, Com
         }
     };
     let target = ObjectFolder::create(&location, &env::storage_options())?;
-    let rules = cx.redaction_rules()?;
+    let rules = cx.secret_rules()?;
     let is_complete = cx.source.from.is_some();
     let options = TablesOptions { range, level, rules: &rules, source, is_complete, origins, origin };
     let progress = cx.ui.progress("sessions", cx.store().session_logs().found.len());

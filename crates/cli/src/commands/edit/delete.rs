@@ -86,7 +86,7 @@ fn report(
         return Ok(());
     }
     let page = cx.ui.page();
-    let mask = cx.app.session_text_mask(std::slice::from_ref(&file.path));
+    let mask = cx.app.session_mask(std::slice::from_ref(&file.path));
     let title =
         session.title().map(|title| format!(" “{}”", visible(&mask.text(&title)))).unwrap_or_default();
     writeln!(answer, "{}", page.paint(TextLabel::Title, format!("delete {}{title}", file.id)))?;

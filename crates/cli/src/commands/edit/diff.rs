@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use threadline_app::SessionTextMask;
+use threadline_app::Mask;
 use threadline_app::edit::PlannedEdit;
 use threadline_edit::ChangeKind;
 use threadline_entry::Entry;
@@ -22,14 +22,14 @@ pub(super) fn write(
     out: &mut OutputStream,
     cx: &Context,
     edit: &PlannedEdit<'_>,
-    mask: &SessionTextMask,
+    mask: &Mask,
 ) -> std::io::Result<()> {
     let page = cx.ui.page();
     let plan = edit.plan();
     writeln!(out)?;
     let entries = plan.session().entries();
     // The old line may contain secrets; the new line does not, or they are masked.
-    let secret = edit.hides_content() || cx.app.config().redaction.is_some();
+    let secret = edit.hides_content() || cx.app.config().mask.is_on();
     let summary = |entry: &Entry| {
         if secret { entry.type_name().unwrap_or_default().into_owned() } else { describe(entry) }
     };

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use threadline_app::edit::{SecretHit, SecretReport};
+use threadline_app::edit::SecretHit;
 use threadline_secret::Rules;
 use threadline_term::{TextLabel, visible, visible_name};
 use threadline_view::humanize::plural;
@@ -137,7 +137,7 @@ fn check(cx: &Context, args: &RedactArgs, rules: &Rules) -> Result<CommandOutcom
         files = sessions.found;
     }
     let n_sessions = files.len();
-    let report = SecretReport::of(files, rules);
+    let report = cx.app.find_secrets(files, rules);
     unread.extend(report.unread.iter().map(ToString::to_string));
     let page = cx.ui.page();
     let mut answer = cx.ui.paged_output();

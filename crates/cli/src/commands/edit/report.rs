@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadline_app::SessionTextMask;
+use threadline_app::Mask;
 use threadline_app::edit::PlannedEdit;
 use threadline_edit::{ChangeGroup, ChangeKind, EditPlan, SideFileOp};
 use threadline_entry::{Entry, Finding, Kind, key, value};
@@ -33,7 +33,7 @@ pub(super) fn show(
     let page = cx.ui.page();
     let plan = edit.plan();
     let mut out = if diff { cx.ui.paged_output() } else { cx.ui.output() };
-    let mask = cx.app.session_text_mask(&[edit.source_path().to_owned()]);
+    let mask = cx.app.session_mask(&[edit.source_path().to_owned()]);
     write_head(&mut out, cx, edit, &mask)?;
     write_turns(&mut out, cx, plan, diff, &mask)?;
     write_reasons(&mut out, page, plan)?;
@@ -77,7 +77,7 @@ fn write_head(
     out: &mut OutputStream,
     cx: &Context,
     edit: &PlannedEdit<'_>,
-    mask: &SessionTextMask,
+    mask: &Mask,
 ) -> std::io::Result<()> {
     let page = cx.ui.page();
     let plan = edit.plan();
@@ -145,7 +145,7 @@ fn write_turns(
     cx: &Context,
     plan: &EditPlan<'_>,
     all: bool,
-    mask: &SessionTextMask,
+    mask: &Mask,
 ) -> std::io::Result<()> {
     let page = cx.ui.page();
     let turns = plan.turns();

@@ -61,7 +61,7 @@ pub(super) fn run(cx: &Context, args: &HtmlArgs) -> Result<CommandOutcome, Comma
         args.max_output,
         cx.theme()
     );
-    let made = if cx.app.config().redaction.is_some() { format!("{made} redacted") } else { made };
+    let made = if cx.app.config().mask.is_on() { format!("{made} redacted") } else { made };
     let before: ExportManifest = read_file(&folder.join(MANIFEST_FILE))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())

@@ -242,7 +242,7 @@ impl<'a> SearchReport<'a> {
         let page = self.page;
         let heading = summary.as_ref().and_then(SessionSummary::title);
         let heading = heading.unwrap_or_else(|| "(no title)".to_owned());
-        let heading = self.cx.app.redacted_in(&session.logs, &heading).into_owned();
+        let heading = self.cx.app.masked_in(&session.logs, &heading).into_owned();
         let mut out: TermText = if self.answer.is_some() { "\n" } else { "" }.into();
         out += wrapped(&heading, TextLabel::Title, page);
         let mut about = vec![session.id.clone()];

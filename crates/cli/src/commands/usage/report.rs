@@ -46,7 +46,7 @@ impl UsageReport<'_> {
                 answer.json(&GroupObject::new(group, by, &inherited))?;
             }
         } else if self.csv {
-            answer.data(&csv(by, &groups.groups, &|cell| self.cx.app.redacted(cell).into_owned()))?;
+            answer.data(&csv(by, &groups.groups, &|cell| self.cx.app.masked(cell).into_owned()))?;
         } else if !groups.groups.is_empty() {
             answer.text(&self.table(by, groups))?;
         }
@@ -97,7 +97,7 @@ impl UsageReport<'_> {
             return HashMap::new();
         }
         let sessions = self.cx.app.list(&ListFilter::default()).found;
-        let title = |title: String| self.cx.app.redacted(&title).into_owned();
+        let title = |title: String| self.cx.app.masked(&title).into_owned();
         sessions.iter().filter_map(|one| Some((one.file.id.to_string(), title(one.title()?)))).collect()
     }
 

@@ -213,10 +213,10 @@ fn row(app: &App, session: &SearchedSession) -> PickerRow {
         logs: session.logs.clone(),
         heading: heading.map_or_else(
             || "(no title)".to_owned(),
-            |title| app.redacted_in(&session.logs, &title).into_owned(),
+            |title| app.masked_in(&session.logs, &title).into_owned(),
         ),
         when: shown_time(session.last_active()),
-        project: project.map(|project| app.redacted(&project).into_owned()),
+        project: project.map(|project| app.masked(&project).into_owned()),
         ..PickerRow::default()
     }
 }

@@ -129,7 +129,7 @@ fn is_terminal_gone() -> bool {
 /// Loads the preview of the selected match.
 fn load_preview(app: &App, picker: &mut Picker) {
     let logs = picker.selected_row().map(|row| row.logs.clone()).unwrap_or_default();
-    let mask = |text: &str| app.redacted_in(&logs, text).into_owned();
+    let mask = |text: &str| app.masked_in(&logs, text).into_owned();
     let query = Query::parse(&picker.input, &jiff::Zoned::now()).ok();
     let text_offset = picker.selected_match().map_or(0, |found| found.text_offset);
     let read = picker
@@ -170,7 +170,7 @@ fn open_match(
     let show = |place: &OsStr| {
         let mut command = Command::new(&program);
         command.arg("show").arg(place);
-        if cx.app.config().redaction.is_some() {
+        if cx.app.config().mask.is_on() {
             command.arg("--redact");
         }
         // The home of the session contains the sessions that it may be a fork of.
