@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use parking_lot::{Condvar, Mutex};
 
-use crate::markup::{Markup, MarkupBuffer};
+use crate::markup::Markup;
 use crate::raw::{self, SectionLine};
 
 /// Parts are collected into one section until it has about this size, so that small parts also compress well.
@@ -35,7 +35,7 @@ impl<T: Read + Write + Seek + Send> Spool for T {}
 pub(crate) struct SectionWriter {
     /// The terminator of each part, which occurs in none.
     end: &'static str,
-    buffer: MarkupBuffer,
+    buffer: String,
     queue: Arc<CompressionQueue>,
     /// The number of the first part of each section.
     starts: Vec<usize>,
@@ -47,29 +47,19 @@ impl SectionWriter {
     /// and its number.
     pub(crate) fn new(prefix: &'static str, end: &'static str, spool: Box<dyn Spool>) -> Self {
         let press = Arc::new(CompressionQueue::new(prefix, spool));
-        Self { end, buffer: MarkupBuffer::default(), queue: press, starts: Vec::new(), n_parts: 0 }
+        Self { end, buffer: String::new(), queue: press, starts: Vec::new(), n_parts: 0 }
     }
 
-    /// Adds a part that consists of `prefix` and `body`, and returns its number. `body` is empty then.
-    pub(crate) fn add(&mut self, prefix: &str, body: &mut Markup) -> usize {
+    /// Adds a part that consists of `prefix` and `body`, and returns its number. A large one has a section of
+    /// its own.
+    pub(crate) fn add(&mut self, prefix: &str, body: &Markup) -> usize {
         if body.len() >= SECTION_SIZE {
-            // A section of its own, so that the text is not copied.
-            let mut body = std::mem::take(body).into_buffer();
             self.close();
-            self.starts.push(self.n_parts);
-            body.insert_str(0, prefix);
-            body.push_str(self.end);
-            self.n_parts += 1;
-            self.queue_section(body);
-            return self.n_parts - 1;
         }
         if self.buffer.is_empty() {
             self.starts.push(self.n_parts);
         }
-        self.buffer.push_str(prefix);
-        self.buffer.push(body.buffer());
-        body.clear();
-        self.buffer.push_str(self.end);
+        self.buffer.extend([prefix, body.as_str(), self.end]);
         self.n_parts += 1;
         if self.buffer.len() >= SECTION_SIZE {
             self.close();
@@ -87,18 +77,8 @@ impl SectionWriter {
         if self.buffer.is_empty() {
             return;
         }
-        let section = std::mem::take(&mut self.buffer);
-        self.queue_section(section);
-    }
-
-    fn queue_section(&mut self, section: MarkupBuffer) {
-        // A very large section stays in memory until all of it is compressed.
-        let max_queued = if section.len() > MAX_QUEUED * PIECE_SIZE { 0 } else { MAX_QUEUED };
-        let spare = self.queue.push_markup(self.starts.len() - 1, section);
-        if self.buffer.capacity() == 0 {
-            self.buffer = spare;
-        }
-        while self.queue.state.lock().queue.len() > max_queued && self.queue.compress_one() {}
+        self.queue.push_markup(self.starts.len() - 1, std::mem::take(&mut self.buffer));
+        while self.queue.state.lock().queue.len() > MAX_QUEUED && self.queue.compress_one() {}
     }
 
     /// Writes all sections.
@@ -120,15 +100,13 @@ pub(crate) struct CompressionQueue {
 /// A complete section, or a piece of it.
 enum QueuedSection {
     /// A piece of the markup of a section.
-    Markup(Arc<MarkupBuffer>, Range<usize>),
+    Markup(Arc<String>, Range<usize>),
     Lines(Vec<SectionLine>),
 }
 
 struct QueueState {
     /// The queue.
     queue: VecDeque<(usize, QueuedSection)>,
-    /// Buffers to reuse.
-    spare_buffers: Vec<MarkupBuffer>,
     /// The number of pieces taken from the queue, and of those being compressed.
     n_started: usize,
     n_running: usize,
@@ -148,7 +126,6 @@ impl CompressionQueue {
     pub(crate) fn new(prefix: &'static str, spool: Box<dyn Spool>) -> Self {
         let state = QueueState {
             queue: VecDeque::new(),
-            spare_buffers: Vec::new(),
             n_started: 0,
             n_running: 0,
             out_of_order: BTreeMap::new(),
@@ -162,13 +139,15 @@ impl CompressionQueue {
         Self { prefix, state: Mutex::new(state), idle: Condvar::new() }
     }
 
-    /// Queues a section and returns an empty buffer for the next one.
-    fn push_markup(self: &Arc<Self>, number: usize, pack: MarkupBuffer) -> MarkupBuffer {
-        let pack = Arc::new(pack);
-        for piece in pack.pieces(PIECE_SIZE) {
-            self.push(number, QueuedSection::Markup(Arc::clone(&pack), piece));
+    /// Queues a section.
+    fn push_markup(self: &Arc<Self>, number: usize, section: String) {
+        let section = Arc::new(section);
+        let mut start = 0;
+        while start < section.len() {
+            let end = section.floor_char_boundary(start + PIECE_SIZE);
+            self.push(number, QueuedSection::Markup(Arc::clone(&section), start..end));
+            start = end;
         }
-        self.state.lock().spare_buffers.pop().unwrap_or_default()
     }
 
     /// Queues a section of lines that has `n_bytes` once they are joined.
@@ -176,7 +155,7 @@ impl CompressionQueue {
         if n_bytes > PIECE_SIZE {
             let mut pack = String::with_capacity(n_bytes);
             raw::join_lines(&lines, &mut pack);
-            self.push_markup(number, MarkupBuffer::from(pack));
+            self.push_markup(number, pack);
         } else {
             self.push(number, QueuedSection::Lines(lines));
         }
@@ -199,33 +178,23 @@ impl CompressionQueue {
         state.n_running += 1;
         drop(state);
         let _running = RunningGuard(self);
-        let (element, spare) = self.element(number, full);
-        let mut state = self.state.lock();
-        state.put(turn, element);
-        state.spare_buffers.extend(spare);
-        drop(state);
+        let element = self.element(number, full);
+        self.state.lock().put(turn, element);
         true
     }
 
-    /// Returns the markup of a section, or of a piece of it, and a buffer to reuse.
-    fn element(&self, number: usize, full: QueuedSection) -> (Markup, Option<MarkupBuffer>) {
-        thread_local! {
-            static JOINED: RefCell<String> = const { RefCell::new(String::new()) };
-        }
+    /// Returns the markup of a section, or of a piece of it.
+    fn element(&self, number: usize, full: QueuedSection) -> Markup {
         match full {
-            QueuedSection::Markup(pack, piece) => {
-                let (is_first, is_last) = (piece.start == 0, piece.end == pack.len());
-                let out = self.part(number, pack.read(piece).as_bytes(), is_first, is_last);
-                // A buffer that grew far beyond a section is freed.
-                let mut spare = Arc::into_inner(pack).filter(|room| room.capacity() <= 4 * SECTION_SIZE);
-                spare.iter_mut().for_each(MarkupBuffer::clear);
-                (out, spare)
+            QueuedSection::Markup(section, piece) => {
+                let (is_first, is_last) = (piece.start == 0, piece.end == section.len());
+                self.part(number, section[piece].as_bytes(), is_first, is_last)
             }
-            QueuedSection::Lines(lines) => JOINED.with_borrow_mut(|joined| {
-                joined.clear();
-                raw::join_lines(&lines, joined);
-                (self.part(number, joined.as_bytes(), true, true), None)
-            }),
+            QueuedSection::Lines(lines) => {
+                let mut joined = String::new();
+                raw::join_lines(&lines, &mut joined);
+                self.part(number, joined.as_bytes(), true, true)
+            }
         }
     }
 

@@ -1,9 +1,7 @@
 //! Markup under construction: literals are added unchanged, everything else is escaped.
 
-use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::io;
-use std::ops::Range;
 
 /// Markup under construction.
 ///
@@ -11,7 +9,7 @@ use std::ops::Range;
 /// unescaped by accident. All other text is escaped for element content and quoted attributes alike. Control
 /// characters and characters that hide text or change its direction are shown as visible text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Markup(MarkupBuffer);
+pub struct Markup(String);
 
 impl Markup {
     /// Creates empty markup.
@@ -21,7 +19,7 @@ impl Markup {
 
     /// Creates empty markup with a capacity in bytes.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
-        Self(String::with_capacity(bytes).into())
+        Self(String::with_capacity(bytes))
     }
 
     /// Adds a literal without escaping.
@@ -32,13 +30,13 @@ impl Markup {
 
     /// Adds escaped text.
     pub fn text(&mut self, text: &str) -> &mut Self {
-        self.0.push_text(text);
+        escape(text, &mut self.0);
         self
     }
 
     /// Inserts other markup at an offset, which is the length that this markup had.
     pub(crate) fn insert(&mut self, at: usize, other: &Self) {
-        self.0.insert(at, &other.0);
+        self.0.insert_str(at, &other.0);
     }
 
     /// Removes everything, and keeps the memory.
@@ -48,30 +46,19 @@ impl Markup {
 
     /// Adds a number.
     pub fn num(&mut self, number: u64) -> &mut Self {
-        let _ = write!(self.0.stored, "{number}");
+        let _ = write!(self.0, "{number}");
         self
     }
 
     /// Adds other markup.
     pub fn add(&mut self, other: &Self) -> &mut Self {
-        self.0.push(&other.0);
-        self
-    }
-
-    /// Adds other markup. Long markup is not copied: it takes over what precedes it.
-    pub(crate) fn append(&mut self, mut other: Self) -> &mut Self {
-        if other.len() <= self.len().max(LONG_TEXT) {
-            return self.add(&other);
-        }
-        other.0.stored.reserve_exact(self.len() + SPACE_AFTER_LONG_TEXT);
-        other.insert(0, self);
-        *self = other;
+        self.0.push_str(&other.0);
         self
     }
 
     /// Adds text as a JSON string that is safe inside a `script` element.
     pub fn json(&mut self, text: &str) -> &mut Self {
-        let out = &mut self.0.stored;
+        let out = &mut self.0;
         out.push('"');
         for unit in text.encode_utf16() {
             match char::from_u32(u32::from(unit)) {
@@ -92,7 +79,7 @@ impl Markup {
         self
     }
 
-    /// Returns the length in memory in bytes. Texts that are not escaped yet have the length they have now.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -104,7 +91,12 @@ impl Markup {
 
     /// Returns the markup as text.
     pub fn into_string(self) -> String {
-        self.0.into_string()
+        self.0
+    }
+
+    /// Returns the markup as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 
     /// Writes the markup.
@@ -113,149 +105,7 @@ impl Markup {
     ///
     /// Those of writing.
     pub fn write_to(&self, to: &mut dyn io::Write) -> io::Result<()> {
-        self.0.pieces(WRITTEN_PIECE).try_for_each(|piece| to.write_all(self.0.read(piece).as_bytes()))
-    }
-
-    pub(crate) fn buffer(&self) -> &MarkupBuffer {
-        &self.0
-    }
-
-    pub(crate) fn into_buffer(self) -> MarkupBuffer {
-        self.0
-    }
-}
-
-/// Memory for a text of more bytes is reserved at once.
-const LONG_TEXT: usize = 1 << 20;
-/// Memory in bytes for what follows a long text.
-const SPACE_AFTER_LONG_TEXT: usize = 4 << 10;
-
-/// Shorter texts are escaped at once.
-const MIN_UNESCAPED: usize = 128;
-
-/// Markup is written in pieces of this size, of which only the unescaped texts are copied.
-const WRITTEN_PIECE: usize = 64 << 10;
-
-/// The memory of markup. Texts that become much longer by escaping are escaped only when they are read: a
-/// control character of two bytes becomes fourteen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MarkupBuffer {
-    stored: String,
-    /// The ranges of `stored` to escape, in order.
-    unescaped: Vec<Range<usize>>,
-}
-
-impl From<String> for MarkupBuffer {
-    /// Takes a text that is not to be escaped.
-    fn from(stored: String) -> Self {
-        Self { stored, unescaped: Vec::new() }
-    }
-}
-
-impl MarkupBuffer {
-    /// Returns the length in memory in bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.stored.len()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.stored.is_empty()
-    }
-
-    pub(crate) fn capacity(&self) -> usize {
-        self.stored.capacity()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.stored.clear();
-        self.unescaped.clear();
-    }
-
-    /// Adds text without escaping.
-    pub(crate) fn push_str(&mut self, text: &str) {
-        self.stored.push_str(text);
-    }
-
-    /// Adds text that is escaped now or when it is read.
-    fn push_text(&mut self, text: &str) {
-        if text.len() < MIN_UNESCAPED {
-            return escape(text, &mut self.stored);
-        }
-        let len = escaped_len(text);
-        let is_escaped = len <= text.len() + text.len() / 2;
-        let len = if is_escaped { len } else { text.len() };
-        if len > LONG_TEXT {
-            // Allocated once: growing step by step would need twice the memory, also for the end of an
-            // element.
-            self.stored.reserve_exact(len + SPACE_AFTER_LONG_TEXT);
-        }
-        if is_escaped {
-            escape(text, &mut self.stored);
-        } else {
-            self.unescaped.push(self.len()..self.len() + text.len());
-            self.stored.push_str(text);
-        }
-    }
-
-    /// Adds another buffer.
-    pub(crate) fn push(&mut self, other: &Self) {
-        self.insert(self.len(), other);
-    }
-
-    /// Inserts text without escaping, at an offset that is not inside an unescaped text.
-    pub(crate) fn insert_str(&mut self, at: usize, text: &str) {
-        self.stored.insert_str(at, text);
-        let n_before = self.unescaped.partition_point(|range| range.start < at);
-        for range in &mut self.unescaped[n_before..] {
-            *range = range.start + text.len()..range.end + text.len();
-        }
-    }
-
-    /// Inserts another buffer at an offset that is not inside an unescaped text.
-    pub(crate) fn insert(&mut self, at: usize, other: &Self) {
-        self.insert_str(at, &other.stored);
-        let n_before = self.unescaped.partition_point(|range| range.start < at);
-        let inserted = other.unescaped.iter().map(|range| range.start + at..range.end + at);
-        self.unescaped.splice(n_before..n_before, inserted);
-    }
-
-    /// Returns consecutive ranges of at most `max_len` bytes, which is more than a character has.
-    pub(crate) fn pieces(&self, max_len: usize) -> impl Iterator<Item = Range<usize>> + use<'_> {
-        let mut from = 0;
-        std::iter::from_fn(move || {
-            let mut end = self.stored.floor_char_boundary(from + max_len);
-            // How a carriage return is escaped depends on what follows.
-            if end < self.len() && self.stored.as_bytes()[end - 1] == b'\r' {
-                end -= 1;
-            }
-            let piece = from..end.max((from + 1).min(self.len()));
-            from = piece.end;
-            (!piece.is_empty()).then_some(piece)
-        })
-    }
-
-    /// Returns the markup of one of the [`pieces`](Self::pieces).
-    pub(crate) fn read(&self, piece: Range<usize>) -> Cow<'_, str> {
-        let first = self.unescaped.partition_point(|range| range.end <= piece.start);
-        let mut unescaped =
-            self.unescaped[first..].iter().take_while(|range| range.start < piece.end).peekable();
-        if unescaped.peek().is_none() {
-            return Cow::Borrowed(&self.stored[piece]);
-        }
-        let mut out = String::new();
-        let mut done = piece.start;
-        for range in unescaped {
-            let (start, end) = (range.start.max(piece.start), range.end.min(piece.end));
-            out.push_str(&self.stored[done..start]);
-            escape(&self.stored[start..end], &mut out);
-            done = end;
-        }
-        out.push_str(&self.stored[done..piece.end]);
-        Cow::Owned(out)
-    }
-
-    fn into_string(self) -> String {
-        if self.unescaped.is_empty() { self.stored } else { self.read(0..self.len()).into_owned() }
+        to.write_all(self.0.as_bytes())
     }
 }
 
@@ -282,28 +132,8 @@ const MAY_NEED_ESCAPE: [bool; 256] = {
     look
 };
 
-fn escape(text: &str, out: &mut impl fmt::Write) {
-    // Writing to memory does not fail.
-    let _ = try_escape(text, out);
-}
-
-fn escaped_len(text: &str) -> usize {
-    let mut counter = ByteCounter(0);
-    escape(text, &mut counter);
-    counter.0
-}
-
-/// Counts the bytes that are written to it.
-struct ByteCounter(usize);
-
-impl fmt::Write for ByteCounter {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0 += text.len();
-        Ok(())
-    }
-}
-
-fn try_escape(text: &str, out: &mut impl fmt::Write) -> fmt::Result {
+/// Appends escaped text.
+fn escape(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let mut done = 0;
     let mut at = 0;
@@ -312,27 +142,26 @@ fn try_escape(text: &str, out: &mut impl fmt::Write) -> fmt::Result {
         let ch = text[at..].chars().next().unwrap_or_default();
         let end = at + ch.len_utf8();
         if ch.is_ascii() || is_hidden(ch) {
-            out.write_str(&text[done..at])?;
+            out.push_str(&text[done..at]);
             match ch {
-                '&' => out.write_str("&amp;")?,
-                '<' => out.write_str("&lt;")?,
-                '>' => out.write_str("&gt;")?,
-                '"' => out.write_str("&quot;")?,
-                '\'' => out.write_str("&#39;")?,
+                '&' => out.push_str("&amp;"),
+                '<' => out.push_str("&lt;"),
+                '>' => out.push_str("&gt;"),
+                '"' => out.push_str("&quot;"),
+                '\'' => out.push_str("&#39;"),
                 // Part of a Windows line ending.
                 '\r' if bytes.get(end) == Some(&b'\n') => {}
-                '\0'..='\u{1f}' => {
-                    out.write_char('^')?;
-                    out.write_char(char::from(ch as u8 + 0x40))?;
+                '\0'..='\u{1f}' => out.extend(['^', char::from(ch as u8 + 0x40)]),
+                '\u{7f}' => out.push_str("^?"),
+                ch => {
+                    let _ = write!(out, "&lt;U+{:04X}&gt;", ch as u32);
                 }
-                '\u{7f}' => out.write_str("^?")?,
-                ch => write!(out, "&lt;U+{:04X}&gt;", ch as u32)?,
             }
             done = end;
         }
         at = end;
     }
-    out.write_str(&text[done..])
+    out.push_str(&text[done..]);
 }
 
 /// Returns whether a non-ASCII character hides text or changes its direction.
@@ -374,47 +203,5 @@ mod tests {
             json.into_string(),
             "\"\\u003c/script\\u003e\\u003c\\u0021--\\u2028\\u0022\\u005c\\ud83d\\ude00\""
         );
-    }
-
-    /// Returns texts of many lengths with characters whose escaping depends on others.
-    fn texts() -> impl Iterator<Item = String> {
-        let parts = ["'", "\r\n", "\r", "\u{80}", "织", "<a>", "\u{202e}", "plain ", "&"];
-        (0..300).map(move |n| (0..n).map(|i| parts[(i * i + n) % parts.len()]).collect())
-    }
-
-    #[test]
-    fn texts_that_grow_are_kept_short_until_they_are_written() {
-        for text in ["'".repeat(1 << 16), "\u{80}".repeat(1 << 15)] {
-            let mut markup = Markup::new();
-            markup.lit("<p>").text(&text).lit("</p>");
-            assert_eq!(markup.len(), text.len() + "<p></p>".len());
-            assert!(markup.into_string().len() > 4 * text.len());
-        }
-    }
-
-    #[test]
-    fn markup_is_the_same_whenever_it_is_escaped() {
-        for text in texts() {
-            let mut now = String::new();
-            super::escape(&text, &mut now);
-            assert_eq!(super::escaped_len(&text), now.len());
-            assert_eq!(escaped(&text), now);
-            let mut markup = Markup::new();
-            markup.lit("<b>").text(&text).lit("</b>\r\n");
-            let mut start = Markup::new();
-            start.lit("<i>").text(&text).lit("</i>");
-            markup.insert("<b>".len(), &start);
-            let both = format!("<b><i>{now}</i>{now}</b>\r\n");
-            for max_len in [4, 5, 7, 64, 1 << 20] {
-                let pieces: Vec<_> = markup.0.pieces(max_len).collect();
-                assert!(pieces.iter().all(|piece| piece.len() <= max_len));
-                let read: String = pieces.into_iter().map(|piece| markup.0.read(piece)).collect();
-                assert_eq!(read, both);
-            }
-            let mut written = Vec::new();
-            markup.write_to(&mut written).unwrap();
-            assert_eq!(String::from_utf8(written).unwrap(), both);
-            assert_eq!(markup.into_string(), both);
-        }
     }
 }

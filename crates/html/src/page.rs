@@ -180,8 +180,7 @@ impl<'a> PageBuilder<'a> {
     }
 
     /// Writes the page: the facts about the session, the turns, and the parts after them. The abandoned
-    /// branches are taken from `branches` when they are written, since there may be very many of them; those
-    /// in `end` are ignored.
+    /// branches are taken from `branches` when they are written; those in `end` are ignored.
     ///
     /// # Errors
     ///
@@ -206,8 +205,8 @@ impl<'a> PageBuilder<'a> {
             part.write_to(to)?;
         }
         let mut behind = Markup::new();
-        render_detached_agents(&mut self.context, &mut behind, &end.agents, |out| write_if_large(out, to))?;
-        let has_branches = render_branches(&mut self.context, &mut behind, (branches, header.span), to)?;
+        render_detached_agents(&mut self.context, &mut behind, &end.agents);
+        let has_branches = render_branches(&mut self.context, &mut behind, branches, header.span);
         behind.lit("</main>\n");
         self.rail(&mut behind, has_branches);
         // The last section is compressed in the background while the rest is written.
@@ -215,8 +214,8 @@ impl<'a> PageBuilder<'a> {
             pack.close();
         }
         behind.lit(DIALOGS);
+        self.script_data(&mut behind);
         behind.write_to(to)?;
-        self.write_script_data(to)?;
         if let Some(pack) = self.context.sections {
             pack.write(to)?;
         }
@@ -256,10 +255,8 @@ impl PageBuilder<'_> {
         out.lit("</nav>\n</aside>\n");
     }
 
-    /// Writes the data for the script as JSON.
-    fn write_script_data(&self, to: &mut dyn Write) -> io::Result<()> {
-        let mut out = Markup::new();
-        let out = &mut out;
+    /// Adds the data for the script as JSON.
+    fn script_data(&self, out: &mut Markup) {
         let raw = &self.context.raw;
         let starts = self.context.sections.as_ref().map_or(&[][..], SectionWriter::starts);
         out.lit("<script type=\"application/json\" id=\"index\">{\"large\":").lit(if starts.is_empty() {
@@ -277,22 +274,18 @@ impl PageBuilder<'_> {
         out.lit(",\"turns\":[");
         for (i, line) in self.outline.iter().enumerate() {
             out.lit(if i > 0 { "," } else { "" }).json(&line.anchor);
-            write_if_large(out, to)?;
         }
         out.lit("],\"bad\":[");
         for (i, anchor) in self.error_anchors.iter().enumerate() {
             out.lit(if i > 0 { "," } else { "" }).json(anchor);
-            write_if_large(out, to)?;
         }
         out.lit("],\"agents\":{");
         for (i, (agent, call)) in self.context.agents.iter().enumerate() {
             out.lit(if i > 0 { "," } else { "" }).json(agent).lit(":").json(call);
-            write_if_large(out, to)?;
         }
         out.lit("},\"tools\":[");
         for (i, (tool, count)) in self.context.tools.iter().enumerate() {
             out.lit(if i > 0 { ",[" } else { "[" }).json(tool).lit(",").num(*count as u64).lit("]");
-            write_if_large(out, to)?;
         }
         out.lit("],\"raw\":");
         if raw.is_empty() {
@@ -301,47 +294,30 @@ impl PageBuilder<'_> {
             raw.write_index(out);
         }
         out.lit("}</script>\n");
-        out.write_to(to)
     }
 }
 
-/// Writes markup that has become large, after which it is empty.
-fn write_if_large(out: &mut Markup, to: &mut dyn Write) -> io::Result<()> {
-    if out.len() >= SECTION_SIZE {
-        out.write_to(to)?;
-        out.clear();
-    }
-    Ok(())
-}
-
-/// Adds the sub-agents that no call started. Calls `flush` after each of them.
-pub(crate) fn render_detached_agents<E>(
-    cx: &mut RenderContext<'_>,
-    out: &mut Markup,
-    agents: &[AgentView],
-    mut flush: impl FnMut(&mut Markup) -> Result<(), E>,
-) -> Result<(), E> {
+/// Adds the sub-agents that no call started.
+pub(crate) fn render_detached_agents(cx: &mut RenderContext<'_>, out: &mut Markup, agents: &[AgentView]) {
     if agents.is_empty() {
-        return Ok(());
+        return;
     }
     out.lit("<section class=\"branches\" aria-label=\"Detached sub-agents\"><h2>Detached sub-agents</h2>");
     out.lit("<p class=\"note\">sub-agents without a starting call</p>");
     for agent in agents {
         card::render_subagent(cx, out, agent, "");
-        flush(out)?;
     }
     out.lit("</section>\n");
-    Ok(())
 }
 
 /// Renders the abandoned branches of a conversation with this span, except those without turns, and returns
-/// whether there are any. Writes the buffer to `to` when it is large.
+/// whether there are any.
 fn render_branches<B: Borrow<BranchView>>(
     cx: &mut RenderContext<'_>,
     out: &mut Markup,
-    (branches, span): (impl Iterator<Item = B>, Option<(i64, i64)>),
-    to: &mut dyn Write,
-) -> io::Result<bool> {
+    branches: impl Iterator<Item = B>,
+    span: Option<(i64, i64)>,
+) -> bool {
     let mut has_branches = false;
     for branch in branches {
         let branch: &BranchView = branch.borrow();
@@ -379,10 +355,9 @@ fn render_branches<B: Borrow<BranchView>>(
         }
         cx.deferred_section(out, &mut body, lines, 10);
         out.lit("</details>");
-        write_if_large(out, to)?;
     }
     if has_branches {
         out.lit("</section>\n");
     }
-    Ok(has_branches)
+    has_branches
 }

@@ -1,9 +1,9 @@
 //! Writes the page of a session, rendered while its transcript is being built.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::sync::mpsc;
+use std::thread;
 
-use parking_lot::Mutex;
 use threadline_view::{
     FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader, TranscriptPart, TranscriptParts,
     TurnView,
@@ -11,7 +11,7 @@ use threadline_view::{
 
 use crate::page::PageBuilder;
 
-/// Writes the page of a session: its turns while `parts` builds them, rendered on all cores, then the rest.
+/// Writes the page of a session: its turns while `parts` builds them on another thread, then the rest.
 ///
 /// `end` is that of the transcript so far, to which sub-agents and `findings` are added. Findings take long,
 /// so they are computed meanwhile, and not by `parts`.
@@ -28,25 +28,36 @@ pub fn write_page(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut parts = parts.without_findings();
-    let renderer = PageRenderer::new(page, filter);
-    let mut found = FindingSummary::default();
-    let first_branch = rayon::in_place_scope(|scope| {
-        scope.spawn(|_| found = findings());
-        loop {
-            match parts.next()? {
-                TranscriptPart::Turn(turn) => {
-                    renderer.push(turn);
-                    scope.spawn(|_| renderer.render());
-                }
-                TranscriptPart::Agent(agent) => end.agents.push(*agent),
-                TranscriptPart::Branch(branch) => return Some(branch),
-                // The caller took the header.
-                TranscriptPart::Header(_) | TranscriptPart::Findings(_) => {}
-            }
+    let (sender, receiver) = mpsc::sync_channel::<Box<TurnView>>(MAX_QUEUED_TURNS);
+    let render = move || {
+        let mut page = page;
+        for mut turn in receiver {
+            filter.keep_items(&mut turn.items);
+            page.turn(&turn);
         }
+        page
+    };
+    let (page, findings, first_branch) = thread::scope(|scope| {
+        let rendered = scope.spawn(render);
+        let findings = scope.spawn(findings);
+        let first_branch = loop {
+            match parts.next() {
+                // Sending fails only if rendering has panicked.
+                Some(TranscriptPart::Turn(turn)) => drop(sender.send(turn)),
+                Some(TranscriptPart::Agent(agent)) => end.agents.push(*agent),
+                Some(TranscriptPart::Branch(branch)) => break Some(branch),
+                // The caller took the header.
+                Some(TranscriptPart::Header(_) | TranscriptPart::Findings(_)) => {}
+                None => break None,
+            }
+        };
+        drop(sender);
+        (rendered.join(), findings.join(), first_branch)
     });
+    let failed = |_| io::Error::other("rendering the page failed");
+    let page = page.map_err(failed)?;
     filter.apply_to_end(&mut end);
-    end.findings = found;
+    end.findings = findings.map_err(failed)?;
     let branches = first_branch.into_iter().chain(parts.filter_map(|part| match part {
         TranscriptPart::Branch(branch) => Some(branch),
         _ => None,
@@ -55,59 +66,8 @@ pub fn write_page(
         filter.keep_turns(&mut branch.turns);
         branch
     });
-    renderer.finish().finish(header, &end, branches, out)
+    page.finish(header, &end, branches, out)
 }
 
-/// Maximum number of queued turns. If there are more, the producing thread renders them itself.
+/// Maximum number of turns that are built and not rendered yet.
 const MAX_QUEUED_TURNS: usize = 8;
-
-/// A page that any idle thread renders while its transcript is being built.
-struct PageRenderer<'a> {
-    filter: &'a TranscriptFilter,
-    page: Mutex<PageBuilder<'a>>,
-    queue: Mutex<VecDeque<Box<TurnView>>>,
-    /// Rendered turns, which the producing thread drops: memory is freed fastest on the thread that
-    /// allocated it.
-    rendered: Mutex<Vec<Box<TurnView>>>,
-}
-
-impl<'a> PageRenderer<'a> {
-    /// Starts with an empty page.
-    fn new(page: PageBuilder<'a>, filter: &'a TranscriptFilter) -> Self {
-        Self { filter, page: Mutex::new(page), queue: Mutex::default(), rendered: Mutex::default() }
-    }
-
-    /// Queues the next turn.
-    fn push(&self, turn: Box<TurnView>) {
-        drop(std::mem::take(&mut *self.rendered.lock()));
-        let mut queue = self.queue.lock();
-        queue.push_back(turn);
-        let n_queued = queue.len();
-        drop(queue);
-        if n_queued > MAX_QUEUED_TURNS {
-            self.render_queued(&mut self.page.lock());
-        }
-    }
-
-    /// Renders the queued turns, unless another thread is doing so.
-    fn render(&self) {
-        if let Some(mut page) = self.page.try_lock() {
-            self.render_queued(&mut page);
-        }
-    }
-
-    fn render_queued(&self, page: &mut PageBuilder<'_>) {
-        loop {
-            let Some(mut turn) = self.queue.lock().pop_front() else { return };
-            self.filter.keep_items(&mut turn.items);
-            page.turn(&turn);
-            self.rendered.lock().push(turn);
-        }
-    }
-
-    /// Renders the remaining turns and returns the page.
-    fn finish(self) -> PageBuilder<'a> {
-        self.render_queued(&mut self.page.lock());
-        self.page.into_inner()
-    }
-}

@@ -126,24 +126,18 @@ impl<'a> RenderContext<'a> {
         self.finish_collapsible(out, Some(name), summary, body);
     }
 
-    fn finish_collapsible(
-        &mut self,
-        out: &mut Markup,
-        owner: Option<&str>,
-        summary: &Markup,
-        mut body: Markup,
-    ) {
+    fn finish_collapsible(&mut self, out: &mut Markup, owner: Option<&str>, summary: &Markup, body: Markup) {
         if owner.is_some() && body.len() > self.options.plain_up_to {
             self.begin_sections();
         }
         match (&mut self.sections, owner) {
             (Some(pack), Some(owner)) if body.len() >= MIN_DEFERRED => {
-                let part = pack.add(&format!("{owner}\n"), &mut body);
+                let part = pack.add(&format!("{owner}\n"), &body);
                 out.lit(" data-b=\"").num(part as u64).lit("\"><summary>").add(summary);
                 out.lit("</summary></details>");
             }
             _ => {
-                out.lit("><summary>").add(summary).lit("</summary>").append(body).lit("</details>");
+                out.lit("><summary>").add(summary).lit("</summary>").add(&body).lit("</details>");
             }
         }
     }
@@ -163,6 +157,7 @@ impl<'a> RenderContext<'a> {
             return;
         };
         let part = pack.add("\n", markup);
+        markup.clear();
         self.deferred.push(DeferredSection { part, lines });
         out.lit("<div class=\"piece\" data-p=\"")
             .num(part as u64)

@@ -5,7 +5,6 @@
 //! `page.js` fetches those when they come near the viewport, and `live.js` when the session grows. Without
 //! a script, each placeholder is a link to a page that begins there.
 
-use std::convert::Infallible;
 use threadline_view::{FileChange, Hunk, Layout, OutlineLine, OutlinePart, PagePart, TurnView, humanize};
 
 use crate::lists::href;
@@ -248,7 +247,7 @@ pub fn header_and_footer(served: &SessionPage<'_>) -> (Markup, Markup) {
 fn footer(served: &SessionPage<'_>) -> Markup {
     let mut out = Markup::new();
     let (mut cx, agents) = (RenderContext::new(served.options, None), &served.layout.unattached_agents);
-    let Ok(()) = render_detached_agents(&mut cx, &mut out, agents, |_| Ok::<(), Infallible>(()));
+    render_detached_agents(&mut cx, &mut out, agents);
     out
 }
 
