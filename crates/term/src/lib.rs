@@ -37,7 +37,7 @@ mod transcript;
 
 pub use ansi::without_colours;
 pub use markdown_stream::{MarkdownStream, render_tail};
-pub use outline::{OutlineTable, render_outline};
+pub use outline::render_outline;
 pub use overview::render_overview;
 pub use page::{TermPage, TextLabel, truncate};
 pub use table::{ColumnAlign, TableColumn, table, truncate_start};

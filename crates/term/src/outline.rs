@@ -13,73 +13,52 @@ const MAX_TITLE_WIDTH: usize = 80;
 /// Less important columns are left out on a page on which a title would be shorter.
 const GOOD_TITLE_WIDTH: usize = 30;
 
-/// An outline in progress. Only the cells of its lines are kept, so that very many turns need little memory.
-#[derive(Debug, Default)]
-pub struct OutlineTable {
-    rows: Vec<Vec<String>>,
-    has_compactions: bool,
-}
-
-impl OutlineTable {
-    /// Returns whether there are no lines.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Adds the line of the next turn.
-    pub fn add(&mut self, line: &OutlineLine) {
-        let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };
-        let changed = if line.edits == 0 { String::new() } else { line_change(line.lines.0, line.lines.1) };
-        let compacted = if line.compactions > 0 { " ══" } else { "" };
-        let open = if line.open { " …" } else { "" };
-        self.has_compactions |= line.compactions > 0;
-        self.rows.push(vec![
-            line.number.to_string(),
-            truncate(if line.title.is_empty() { "(no prompt)" } else { &line.title }, MAX_TITLE_WIDTH),
-            some(line.calls),
-            some(line.errors),
-            changed,
-            short_count(line.tokens.context()),
-            short_count(line.tokens.output),
-            Some(line.timing.model + line.timing.tools)
-                .filter(|took| *took > 0)
-                .map_or_else(String::new, duration),
-            if line.spent.calls > 0 { line.spent.short_cost() } else { String::new() },
-            format!("{}{compacted}{open}", line.anchor),
-        ]);
-    }
-
-    /// Renders the lines.
-    pub fn render(&self, page: TermPage) -> TermText {
-        let number = |name: &'static str| TableColumn {
-            name,
-            align: ColumnAlign::Right,
-            can_shrink: false,
-            ..TableColumn::default()
-        };
-        let columns = [
-            number("turn"),
-            TableColumn { good_width: GOOD_TITLE_WIDTH, weight: 3, ..TableColumn::text("prompt") },
-            number("calls"),
-            number("errors"),
-            TableColumn { drop_order: 2, ..number("lines") },
-            TableColumn { drop_order: 4, ..number("in") },
-            TableColumn { drop_order: 3, ..number("out") },
-            TableColumn { drop_order: 5, ..number("time") },
-            number("cost"),
-            TableColumn { name: "", align: ColumnAlign::Left, can_shrink: false, ..TableColumn::default() },
-        ];
-        let text = table(page, &columns, &self.rows);
-        if self.has_compactions {
-            return text + page.paint(TextLabel::Dim, "══ compacted in this turn") + "\n";
-        }
-        text
-    }
-}
-
 /// Renders an outline.
 pub fn render_outline(lines: &[OutlineLine], page: TermPage) -> TermText {
-    let mut table = OutlineTable::default();
-    lines.iter().for_each(|line| table.add(line));
-    table.render(page)
+    let number = |name: &'static str| TableColumn {
+        name,
+        align: ColumnAlign::Right,
+        can_shrink: false,
+        ..TableColumn::default()
+    };
+    let columns = [
+        number("turn"),
+        TableColumn { good_width: GOOD_TITLE_WIDTH, weight: 3, ..TableColumn::text("prompt") },
+        number("calls"),
+        number("errors"),
+        TableColumn { drop_order: 2, ..number("lines") },
+        TableColumn { drop_order: 4, ..number("in") },
+        TableColumn { drop_order: 3, ..number("out") },
+        TableColumn { drop_order: 5, ..number("time") },
+        number("cost"),
+        TableColumn { name: "", align: ColumnAlign::Left, can_shrink: false, ..TableColumn::default() },
+    ];
+    let rows: Vec<Vec<String>> = lines.iter().map(cells).collect();
+    let text = table(page, &columns, &rows);
+    match lines.iter().any(|line| line.compactions > 0) {
+        true => text + page.paint(TextLabel::Dim, "══ compacted in this turn") + "\n",
+        false => text,
+    }
+}
+
+/// Returns the cells of a turn.
+fn cells(line: &OutlineLine) -> Vec<String> {
+    let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };
+    let changed = if line.edits == 0 { String::new() } else { line_change(line.lines.0, line.lines.1) };
+    let compacted = if line.compactions > 0 { " ══" } else { "" };
+    let open = if line.open { " …" } else { "" };
+    vec![
+        line.number.to_string(),
+        truncate(if line.title.is_empty() { "(no prompt)" } else { &line.title }, MAX_TITLE_WIDTH),
+        some(line.calls),
+        some(line.errors),
+        changed,
+        short_count(line.tokens.context()),
+        short_count(line.tokens.output),
+        Some(line.timing.model + line.timing.tools)
+            .filter(|took| *took > 0)
+            .map_or_else(String::new, duration),
+        if line.spent.calls > 0 { line.spent.short_cost() } else { String::new() },
+        format!("{}{compacted}{open}", line.anchor),
+    ]
 }

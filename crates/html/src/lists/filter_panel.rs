@@ -22,11 +22,19 @@ pub(super) fn chooser(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&st
         switch(out, "pinned", "Pinned", page.choices.pinned, selection.pinned);
     }
     out.lit("</fieldset>\n");
-    select(out, "Branch", "branch", &page.choices.branches, selection.branch.as_deref());
-    select(out, "Model", "model", &page.choices.models, selection.model.as_deref());
-    select(out, "Tool", "tool", &page.choices.tools, selection.tool.as_deref());
-    if !page.choices.tags.is_empty() || selection.tag.is_some() {
-        select(out, "Tag", "tag", &page.choices.tags, selection.tag.as_deref());
+    let choices = page.choices;
+    let mut lists = vec![
+        ("Branch", "branch", &choices.branches, &selection.branch),
+        ("Model", "model", &choices.models, &selection.model),
+        ("Tool", "tool", &choices.tools, &selection.tool),
+    ];
+    if !choices.tags.is_empty() || selection.tag.is_some() {
+        lists.push(("Tag", "tag", &choices.tags, &selection.tag));
+    }
+    for (label, name, choices, chosen) in lists {
+        let choices = choices.iter().map(|(choice, count)| (&**choice, Some(*count)));
+        select(out, label, name, choices, chosen.as_deref());
+        out.lit("\n");
     }
     out.lit("<div class=\"dates\">");
     date(out, "From", "since", selection.since.as_ref().map(|when| &*when.text));
@@ -89,33 +97,31 @@ fn switch(out: &mut Markup, name: &'static str, label: &'static str, count: usiz
     out.lit("> ").lit(label).lit(" <b>").text(&humanize::count(count as u64)).lit("</b></label>");
 }
 
-fn select(
+/// Adds a list of choices with their counts, if these are known.
+pub(super) fn select<'c>(
     out: &mut Markup,
     label: &'static str,
     name: &'static str,
-    choices: &[(String, usize)],
-    chosen: Option<&str>,
+    choices: impl Iterator<Item = (&'c str, Option<usize>)> + Clone,
+    chosen: Option<&'c str>,
 ) {
-    out.lit("<label class=\"field\"><span>")
-        .lit(label)
-        .lit("</span><select name=\"")
-        .lit(name)
-        .lit("\"><option value=\"\">any</option>");
-    let missing = chosen.filter(|chosen| !choices.iter().any(|(choice, _)| choice == chosen));
-    if let Some(chosen) = missing {
-        out.lit("<option selected value=\"").text(chosen).lit("\">").text(chosen).lit("</option>");
-    }
-    for (choice, count) in choices {
-        out.lit("<option value=\"").text(choice).lit("\"");
-        if chosen == Some(choice) {
-            out.lit(" selected");
+    out.lit("<label class=\"field\"><span>").lit(label).lit("</span><select name=\"").lit(name);
+    out.lit("\"><option value=\"\">any</option>");
+    let missing = chosen.filter(|chosen| !choices.clone().any(|(choice, _)| choice == *chosen));
+    for (choice, count) in missing.map(|chosen| (chosen, None)).into_iter().chain(choices) {
+        out.lit("<option value=\"").text(choice);
+        out.lit(if chosen == Some(choice) { "\" selected>" } else { "\">" });
+        out.text(&text_format::excerpt(choice, 60));
+        if let Some(count) = count {
+            out.lit(" (").num(count as u64).lit(")");
         }
-        out.lit(">").text(&text_format::excerpt(choice, 60)).lit(" (").num(*count as u64).lit(")</option>");
+        out.lit("</option>");
     }
-    out.lit("</select></label>\n");
+    out.lit("</select></label>");
 }
 
-fn date(out: &mut Markup, label: &'static str, name: &'static str, value: Option<&str>) {
+/// Adds a field for a date.
+pub(super) fn date(out: &mut Markup, label: &'static str, name: &'static str, value: Option<&str>) {
     // A date field cannot show relative values such as `7d`.
     let plain = value.is_none_or(|value| value.parse::<Date>().is_ok());
     out.lit("<label class=\"field\"><span>").lit(label).lit("</span><input type=\"");

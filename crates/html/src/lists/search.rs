@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use jiff::tz::TimeZone;
 
+use super::filter_panel::{date, select};
 use super::footer::foot;
 use super::link;
 use threadline_view::{FilterChoices, add_condition, humanize, short_tool};
@@ -133,13 +134,11 @@ fn filter_controls(out: &mut Markup, page: &SearchPage<'_>) {
     let filters = page.filters;
     let FilterChoices { projects, tools, .. } = page.choices;
     out.lit("<fieldset class=\"search-filters\"><legend class=\"sr\">Filters</legend>");
-    let kinds: Vec<String> = KINDS.iter().map(|kind| (*kind).to_owned()).collect();
-    let names = |choices: &[(String, usize)]| choices.iter().map(|(name, _)| name.clone()).collect();
-    for (label, name, choices) in
-        [("Project", "project", names(projects)), ("Kind", "kind", kinds), ("Tool", "tool", names(tools))]
-    {
-        choice(out, label, name, &choices, filters.get(name));
-    }
+    let chosen = |name: &str| Some(filters.get(name)).filter(|value| !value.is_empty());
+    let (projects, tools) = (projects.iter(), tools.iter());
+    select(out, "Project", "project", projects.map(|(name, _)| (&**name, None)), chosen("project"));
+    select(out, "Kind", "kind", KINDS.iter().map(|kind| (*kind, None)), chosen("kind"));
+    select(out, "Tool", "tool", tools.map(|(name, _)| (&**name, None)), chosen("tool"));
     out.lit(
         "<label class=\"field\"><span>Errors</span><select name=\"error\"><option value=\"\">any</option>",
     );
@@ -151,25 +150,9 @@ fn filter_controls(out: &mut Markup, page: &SearchPage<'_>) {
     }
     out.lit("</select></label>");
     for (label, name) in [("From", "since"), ("To", "until")] {
-        let value = filters.get(name);
-        let plain = value.is_empty() || value.parse::<jiff::civil::Date>().is_ok();
-        out.lit("<label class=\"field\"><span>").lit(label).lit("</span><input type=\"");
-        out.lit(if plain { "date" } else { "text" }).lit("\" name=\"").lit(name).lit("\" value=\"");
-        out.text(value).lit("\"></label>");
+        date(out, label, name, chosen(name));
     }
     out.lit("</fieldset>");
-}
-
-fn choice(out: &mut Markup, label: &'static str, name: &'static str, choices: &[String], chosen: &str) {
-    out.lit("<label class=\"field\"><span>").lit(label).lit("</span><select name=\"").lit(name);
-    out.lit("\"><option value=\"\">any</option>");
-    let missing = (!chosen.is_empty() && !choices.iter().any(|choice| choice == chosen)).then_some(chosen);
-    for choice in missing.into_iter().chain(choices.iter().map(|choice| &**choice)) {
-        out.lit("<option value=\"").text(choice);
-        out.lit(if choice == chosen { "\" selected>" } else { "\">" });
-        out.text(&text_format::excerpt(choice, 60)).lit("</option>");
-    }
-    out.lit("</select></label>");
 }
 
 /// Renders only the results, to replace those of a page that is already open.
