@@ -35,7 +35,8 @@ pub enum TextKind {
     Summary,
     /// A title of the session.
     Title,
-    /// Inserted by Claude Code: a skill, a reminder, a notification of a background task.
+    /// Inserted by Claude Code: a skill, a reminder, a notification of a background task. Also the JSON of a
+    /// line that exceeds a limit.
     Notice,
 }
 
@@ -155,6 +156,8 @@ pub fn text_pieces<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
         Kind::Summary => title(entry.lens().and_then(Summary::summary), TextKind::Summary, sink),
         Kind::CustomTitle => title(entry.lens().and_then(CustomTitle::custom_title), TextKind::Title, sink),
         Kind::AiTitle => title(entry.lens().and_then(AiTitle::ai_title), TextKind::Title, sink),
+        // Its content was not read, so its JSON is searched.
+        Kind::Bad if entry.is_over_limit() => title(Some(entry.text().into()), TextKind::Notice, sink),
         _ => {}
     }
 }

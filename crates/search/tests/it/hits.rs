@@ -201,3 +201,12 @@ fn a_result_has_its_call_at_any_distance() {
         assert_eq!(search("kind:result path:src/2", &log).len(), 1);
     }
 }
+
+#[test]
+fn a_line_beyond_the_limits_is_searched_as_text() {
+    let nested = |depth: usize| format!("{}\"a warp\"{}", "[".repeat(depth), "]".repeat(depth));
+    let line = |depth: usize| format!("{{\"type\":\"x\",\"a\":{}}}\n", nested(depth));
+    assert_eq!(described("warp", line(10).as_bytes()), "", "an unknown line has no text");
+    let found = described("warp", line(600).as_bytes());
+    assert!(found.starts_with("m1 line 1 notice -: ") && found.contains("[\"a [warp]\"]"), "{found}");
+}
