@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::tz::TimeZone;
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
-use threadline_entry::{Entry, Finding, LineBlock, LineSketch, LogLine, SkippedLine, abridge, parse_line};
+use threadline_entry::{LineBlock, LineSketch, LogLine, SkippedLine, abridge, parse_line};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
@@ -24,10 +24,6 @@ use threadline_view::{LogCounts, SessionCardFigures};
 
 use crate::live_log::MAX_ABRIDGED_STRING;
 use crate::usage::{LogScanner, left_out_note, unreadable};
-
-/// Logs up to this size are tallied as a whole session. Larger ones are tallied line by line, to bound the
-/// memory.
-const MAX_WHOLE: u64 = 128 << 20;
 
 /// In lines longer than this, long strings are truncated before the line is parsed for its tally.
 const MAX_FULL_LINE: usize = 2 << 10;
@@ -362,14 +358,9 @@ pub(crate) fn read_figures(
 
 /// Counts the turns and errors of a log as a session.
 fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts> {
-    let mut skimmed = LogCounts::default();
-    let mut whole = (log.size <= MAX_WHOLE).then(Session::new);
+    let mut session = Session::new();
     let mut lines = scanner.lines(&log.path)?;
     let mut short = Vec::new();
-    let mut add = |entry: Entry, findings: Vec<Finding>| match &mut whole {
-        Some(session) => session.push(entry, findings),
-        None => skimmed.skim(&entry),
-    };
     while let Some(line) = lines.next()? {
         // The text of long strings does not matter, and parsing it takes most of the time.
         let line = if line.bytes.len() > MAX_FULL_LINE {
@@ -379,10 +370,10 @@ fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts>
         } else {
             line
         };
-        parse_line(&line, &mut add);
+        parse_line(&line, |entry, findings| session.push(entry, findings));
     }
     scanner.give_back(lines.into_buffer());
-    Ok(whole.map_or(skimmed, LogCounts::of))
+    Ok(LogCounts::of(session))
 }
 
 #[cfg(test)]

@@ -14,27 +14,24 @@ use threadline_session::{
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
-    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, OutputReads, Spending, SpendingCounter,
-    TranscriptBuilder, TranscriptItem, TurnView, layout, layout_turns, line_title,
+    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, MAX_AGENT_DEPTH, OutputReads, Spending,
+    SpendingCounter, TranscriptBuilder, TranscriptItem, TurnView, layout, layout_turns, line_title,
 };
 
 use crate::error::AppError;
 use crate::inherited::OwnCalls;
 use crate::list::SessionSummary;
-use crate::live_log::{ENTRY, LiveLimits, LiveLog, LogChange, strip_abridged_length};
+use crate::live_log::{ENTRY, LiveLog, LogChange, strip_abridged_length};
 use crate::load::{OpenSession, live_at, read_agent_logs};
 use crate::mask::Mask;
 use crate::page_layout::{PageLayout, layout_memory};
 use crate::time::{millis, now};
 
-/// Long texts are truncated in lines over this many bytes, also when they are read again.
-const MAX_SHOWN_LINE: usize = 16 << 20;
+/// The size of logs whose findings and costs are always up to date, for pages that show them.
+pub const SETTLED_BYTES: u64 = 8 << 20;
 
 /// Maximum number of bytes of the lines that are joined into one diff.
 const MAX_EDITS: u64 = 64 << 20;
-
-/// Maximum depth of sub-agents that start sub-agents.
-const MAX_DEPTH: usize = 32;
 
 /// A conversation of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -93,7 +90,7 @@ pub enum LiveChange {
 pub struct LiveSession {
     /// The session as far as it was read, abridged.
     open: OpenSession,
-    limits: LiveLimits,
+    settled_bytes: u64,
     main: LiveLog,
     agents: Vec<LiveAgent>,
     notes: LineNotes,
@@ -129,31 +126,23 @@ struct LiveAgent {
 impl LiveSession {
     /// Reads a session and its sub-agents.
     ///
-    /// # Errors
-    ///
-    /// If the session's own log cannot be read. Sub-agents that cannot be read are left out.
-    pub fn open(file: SessionFile, prices: Arc<PriceBook>, limits: LiveLimits) -> io::Result<Self> {
-        Self::open_masked(file, prices, limits, Mask::default())
-    }
-
-    /// Reads a session and its sub-agents.
-    ///
-    /// With a mask, the secrets of all lines are masked in everything that is shown.
+    /// In a log of more than `settled_bytes`, findings and added costs are left to [`LiveSession::settle`]. With
+    /// a mask, the secrets of all lines are masked in everything that is shown.
     ///
     /// # Errors
     ///
     /// If the session's own log cannot be read, or a log cannot be read again to find its secrets. Sub-agents
     /// that cannot be read at all are left out.
-    pub fn open_masked(
+    pub fn open(
         file: SessionFile,
         prices: Arc<PriceBook>,
-        limits: LiveLimits,
+        settled_bytes: u64,
         mask: Mask,
     ) -> io::Result<Self> {
-        let (main, session) = LiveLog::open(&file.path, &file.id, &limits)?;
+        let (main, session) = LiveLog::open(&file.path, &file.id)?;
         let mut live = Self {
             open: OpenSession::empty(file, mask),
-            limits,
+            settled_bytes,
             main,
             agents: Vec::new(),
             notes: LineNotes::default(),
@@ -305,7 +294,7 @@ impl LiveSession {
     pub fn reopen(&mut self) -> io::Result<()> {
         let version = self.version + 1;
         let (file, prices) = (self.open.file.clone(), Arc::clone(&self.prices));
-        let mut fresh = Self::open_masked(file, prices, self.limits, self.open.mask.clone())?;
+        let mut fresh = Self::open(file, prices, self.settled_bytes, self.open.mask.clone())?;
         fresh.inherited.clone_from(&self.inherited);
         fresh.is_counted = false;
         *self = Self { version, ..fresh };
@@ -320,7 +309,7 @@ impl LiveSession {
         let new = listing.found.into_iter().filter(|file| !known.contains(&file.path));
         let mut logs = Vec::new();
         let agents = read_agent_logs(new, &mut unread, |file| {
-            let opened = LiveLog::open(&file.path, &file.id, &self.limits);
+            let opened = LiveLog::open(&file.path, &file.id);
             let (log, session) = opened.map_err(AppError::read(&file.path))?;
             logs.push((file.clone(), log));
             Ok(session)
@@ -355,7 +344,7 @@ impl LiveSession {
 
     fn settle_if_small(&mut self) {
         self.is_checked = false;
-        if self.main.bytes() <= self.limits.max_prompt {
+        if self.main.bytes() <= self.settled_bytes {
             self.settle();
         }
     }
@@ -506,7 +495,7 @@ impl LiveSession {
         }
         let lines: Vec<u64> = lines.into_iter().collect();
         // Without the file, the titles of the truncated texts remain.
-        let Ok(session) = self.log_of(agent).session_of(&lines, usize::MAX) else { return HashMap::new() };
+        let Ok(session) = self.log_of(agent).session_of(&lines) else { return HashMap::new() };
         let entries = session.entries().iter();
         entries.filter_map(|entry| Some((entry.at().line_no, line_title(entry.clone())?))).collect()
     }
@@ -577,7 +566,7 @@ impl LiveSession {
         let mut needed: Vec<u64> = Layout::required_entries(session, &all).into_iter().map(line).collect();
         needed.dedup();
         let mut family = SessionFamily::default();
-        family.main = self.log_of(agent).session_of(&needed, MAX_SHOWN_LINE)?;
+        family.main = self.log_of(agent).session_of(&needed)?;
         // A sub-agent without a log is inside the progress lines of the session.
         if agent.is_some_and(|agent| agent.position() >= self.agents.len()) {
             let id = selector.agent.as_deref();
@@ -604,7 +593,7 @@ impl LiveSession {
         layout: &Layout,
         turn: TurnIndex,
     ) -> Result<TurnView, LiveError> {
-        self.turn_within(selector, layout, turn, MAX_DEPTH)
+        self.turn_within(selector, layout, turn, MAX_AGENT_DEPTH)
     }
 
     fn turn_within(
@@ -626,7 +615,7 @@ impl LiveSession {
     ///
     /// If a file cannot be read.
     pub fn read_agents(&mut self, items: &mut [TranscriptItem]) -> Result<(), LiveError> {
-        self.read_agents_of(items, MAX_DEPTH)
+        self.read_agents_of(items, MAX_AGENT_DEPTH)
     }
 
     fn read_agents_of(&mut self, items: &mut [TranscriptItem], depth: usize) -> Result<(), LiveError> {
@@ -666,7 +655,7 @@ impl LiveSession {
             if size > MAX_EDITS {
                 return Ok(None);
             }
-            whole.push(log.session_of(&lines, usize::MAX)?);
+            whole.push(log.session_of(&lines)?);
         }
         let mut whole = whole.into_iter();
         let main = whole.next().unwrap_or_default();

@@ -37,8 +37,6 @@ pub(crate) const ENTRY: usize = 600;
 pub struct LiveLog {
     /// The file.
     pub path: PathBuf,
-    /// Number of lines at the start that were skipped, in a log over [`LiveLimits::max_log`].
-    pub skipped: u64,
     /// Number of bytes at the end that are no complete line.
     pub torn: u64,
     id: String,
@@ -53,24 +51,6 @@ pub struct LiveLog {
     pub(crate) mask: Mask,
     /// The offset up to which secrets were learnt.
     learnt_to: u64,
-}
-
-/// Limits of a live session, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct LiveLimits {
-    /// Of a larger log, only the end is kept.
-    pub max_log: u64,
-    /// The size of that end.
-    pub kept_end: u64,
-    /// In a larger log, findings and added costs are left to
-    /// [`LiveSession::settle`](crate::LiveSession::settle).
-    pub max_prompt: u64,
-}
-
-impl Default for LiveLimits {
-    fn default() -> Self {
-        Self { max_log: 400 << 20, kept_end: 200 << 20, max_prompt: 8 << 20 }
-    }
 }
 
 /// A change of a log since the last poll.
@@ -97,13 +77,12 @@ struct AbridgedChunk {
 
 impl LiveLog {
     /// Reads a log into a session.
-    pub(crate) fn open(path: &Path, id: &str, limits: &LiveLimits) -> io::Result<(Self, Session)> {
+    pub(crate) fn open(path: &Path, id: &str) -> io::Result<(Self, Session)> {
         let mut session = Session::with_id(id);
         let mut log = Self {
             path: path.to_owned(),
             id: id.to_owned(),
             starts: vec![0],
-            skipped: 0,
             follower: Follower::open(path),
             tail: None,
             torn: 0,
@@ -112,17 +91,8 @@ impl LiveLog {
             learnt_to: 0,
         };
         let length = std::fs::metadata(path)?.len();
-        let mut file = open_regular(path)?;
-        let from = if length > limits.max_log {
-            line_after(&mut file, length - limits.kept_end)?
-        } else {
-            Position::START
-        };
-        log.skipped = from.line_no - 1;
-        log.starts = vec![from.byte_offset];
-        file.seek(SeekFrom::Start(from.byte_offset))?;
-        let chunks = ChunkReader::from(file.take(length - from.byte_offset), from);
-        let mut end = from;
+        let chunks = ChunkReader::new(open_regular(path)?.take(length));
+        let mut end = Position::START;
         read_chunks(
             chunks,
             length,
@@ -186,7 +156,7 @@ impl LiveLog {
 
     fn push(&mut self, session: &mut Session, entry: &Entry, findings: Vec<Finding>) {
         let at = entry.at();
-        let known = self.skipped + self.starts.len() as u64;
+        let known = self.starts.len() as u64;
         // A line may contain several entries.
         if at.line_no >= known {
             if let Some(last) = self.starts.last_mut() {
@@ -222,12 +192,10 @@ impl LiveLog {
 
     /// Reads lines again, by number and in order, into a session of their own.
     ///
-    /// Long texts are truncated in lines over `longest` bytes.
-    ///
     /// # Errors
     ///
     /// If the file cannot be read, or has become shorter.
-    pub fn session_of(&self, lines: &[u64], longest: usize) -> io::Result<Session> {
+    pub fn session_of(&self, lines: &[u64]) -> io::Result<Session> {
         let mut session = Session::with_id(&self.id);
         let mut file = open_regular(&self.path)?;
         let mut at = 0;
@@ -247,12 +215,6 @@ impl LiveLog {
             while let Some(line) = found.next()? {
                 let masked = self.mask.line(&line);
                 let line = LogLine { bytes: masked.as_deref().unwrap_or(line.bytes), ..line };
-                let short = (line.bytes.len() > longest).then(|| {
-                    let mut short = Vec::new();
-                    abridge(line.bytes, longest / 64, &mut short);
-                    short
-                });
-                let line = LogLine { bytes: short.as_deref().unwrap_or(line.bytes), ..line };
                 parse_line(&line, |entry, findings| session.push(entry, findings));
             }
             at = end;
@@ -309,9 +271,9 @@ impl LiveLog {
         self.learnt_to = self.starts.last().copied().unwrap_or(0);
     }
 
-    /// Number of lines, with those that were skipped.
+    /// Number of lines.
     pub fn n_lines(&self) -> u64 {
-        self.skipped + self.starts.len() as u64 - 1
+        self.starts.len() as u64 - 1
     }
 
     /// Size of the log in bytes.
@@ -329,28 +291,8 @@ impl LiveLog {
     }
 
     fn range(&self, first: u64, last: u64) -> Option<(u64, u64)> {
-        let at = |line: u64| self.starts.get(usize::try_from(line.checked_sub(self.skipped)?).ok()?).copied();
+        let at = |line: u64| self.starts.get(usize::try_from(line).ok()?).copied();
         Some((at(first.checked_sub(1)?)?, at(last)?))
-    }
-}
-
-/// The position of the first line that begins after an offset.
-fn line_after(file: &mut File, offset: u64) -> io::Result<Position> {
-    let mut buffer = vec![0; 1 << 20];
-    let mut at = Position::START;
-    loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            return Ok(at);
-        }
-        let start = at.byte_offset;
-        let before = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX).min(read);
-        at.line_no += memchr::memchr_iter(b'\n', &buffer[..before]).count() as u64;
-        at.byte_offset = start + read as u64;
-        if let Some(newline) = memchr::memchr(b'\n', &buffer[before..read]) {
-            let next = start + (before + newline) as u64 + 1;
-            return Ok(Position { line_no: at.line_no + 1, byte_offset: next });
-        }
     }
 }
 

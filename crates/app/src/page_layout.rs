@@ -36,8 +36,6 @@ pub struct PageLayout {
     pub outline_parts: Vec<OutlinePart>,
     /// Number of lines in the log.
     pub lines: u64,
-    /// Number of lines at the start of a very long log that are not shown.
-    pub skipped: u64,
     /// Whether the log ends in the middle of a line.
     pub torn: bool,
     /// A hash of everything on the page except the parts and the outline.
@@ -51,7 +49,6 @@ impl PageLayout {
             parts: Vec::new(),
             outline_parts: Vec::new(),
             lines: log.n_lines(),
-            skipped: log.skipped,
             torn: log.torn > 0,
             stamp: String::new(),
             layout,
@@ -162,7 +159,7 @@ impl PageLayout {
 pub(crate) fn layout_memory(layout: &Layout, log: &LiveLog) -> usize {
     let entries: usize =
         layout.turns.iter().map(|turn| turn.entries.capacity() * size_of::<EntryIndex>()).sum();
-    entries + layout.turns.len() * 900 + (log.n_lines() - log.skipped) as usize * 120
+    entries + layout.turns.len() * 900 + log.n_lines() as usize * 120
 }
 
 /// Returns a text that changes whenever the heading of a turn is rendered differently.

@@ -45,7 +45,7 @@ pub(crate) fn render_body(cx: &mut RenderContext<'_>, out: &mut Markup, call: &C
         in_card || matches!(&call.card, ToolCard::Matches { files, .. } if !failed && !files.is_empty());
     if !in_card && !said.is_empty() {
         if failed {
-            out.lit("<p class=\"cap bad\">").text(outcome_name(call.outcome)).lit("</p>");
+            out.text_element("p class=\"cap bad\"", outcome_name(call.outcome));
         } else {
             out.lit("<p class=\"cap\">result</p>");
         }
@@ -73,7 +73,7 @@ fn card(cx: &mut RenderContext<'_>, out: &mut Markup, call: &CallView) {
             if !files.is_empty() {
                 out.lit("<ul class=\"files\">");
                 for file in files {
-                    out.lit("<li>").text(text_format::path(file, cx.cwd.as_deref())).lit("</li>");
+                    out.text_element("li", text_format::path(file, cx.cwd.as_deref()));
                 }
                 out.lit("</ul>");
             }
@@ -127,7 +127,7 @@ fn card(cx: &mut RenderContext<'_>, out: &mut Markup, call: &CallView) {
 }
 
 fn path_line(out: &mut Markup, path: &str) {
-    out.lit("<p class=\"path\">").text(path).lit("</p>");
+    out.text_element("p class=\"path\"", path);
 }
 
 /// Adds a list of named values, without the empty ones.
@@ -144,7 +144,7 @@ fn fields(out: &mut Markup, fields: &[(&str, &str)]) {
 
 fn command(cx: &RenderContext<'_>, out: &mut Markup, card: &CommandCard, result: &str) {
     if !card.description.is_empty() {
-        out.lit("<p class=\"cap\">").text(&card.description).lit("</p>");
+        out.text_element("p class=\"cap\"", &card.description);
     }
     if !card.command.is_empty() {
         out.lit("<div class=\"code command\" data-lang=\"sh\"><pre tabindex=\"0\"><code>")
@@ -227,7 +227,7 @@ pub(crate) fn render_diff(cx: &RenderContext<'_>, out: &mut Markup, path: &str, 
             out.lit(">").lit(sign);
             let mut at = 0;
             for range in &line.changed {
-                out.text(&line.text[at..range.start]).lit("<b>").text(&line.text[range.clone()]).lit("</b>");
+                out.text(&line.text[at..range.start]).text_element("b", &line.text[range.clone()]);
                 at = range.end;
             }
             out.text(&line.text[at..]).lit("\n</span>");
@@ -259,7 +259,7 @@ fn render_todos(out: &mut Markup, todos: &[Todo]) {
             out.lit(" <span class=\"detail\">").text(&change).lit("</span>");
         }
         if !todo.detail.is_empty() {
-            out.lit("<div class=\"detail\">").text(&todo.detail).lit("</div>");
+            out.text_element("div class=\"detail\"", &todo.detail);
         }
         out.lit("</li>");
     }
@@ -276,7 +276,7 @@ fn question(out: &mut Markup, question: &Question) {
         };
         out.lit(mark).text(&option.label);
         if !option.description.is_empty() {
-            out.lit("<div class=\"detail\">").text(&option.description).lit("</div>");
+            out.text_element("div class=\"detail\"", &option.description);
         }
         out.lit("</li>");
     }
@@ -288,7 +288,7 @@ fn question(out: &mut Markup, question: &Question) {
     }
     out.lit("</ul>");
     if let Some(notes) = &question.notes {
-        out.lit("<div class=\"prompt\">").text(notes).lit("</div>");
+        out.text_element("div class=\"prompt\"", notes);
     }
 }
 
@@ -298,7 +298,7 @@ fn agent(cx: &mut RenderContext<'_>, out: &mut Markup, call: &CallView, name: &s
     // The first turn of a sub-agent repeats the prompt.
     if call.agents.is_empty() && !prompt.is_empty() {
         let mut body = Markup::new();
-        body.lit("<div class=\"prompt\">").text(prompt).lit("</div>");
+        body.text_element("div class=\"prompt\"", prompt);
         let mut summary = Markup::new();
         summary.lit("<span class=\"tool\">Prompt</span><span class=\"subject\">");
         summary.text(&text_format::excerpt(prompt, 160)).lit("</span>");
@@ -366,7 +366,7 @@ fn link_subagent(out: &mut Markup, agent: &AgentView, at: &str) {
         errors_inside(out, agent.errors);
     }
     if agent.spent.calls > 0 {
-        out.lit("<span class=\"gist\">").text(&agent.spent.short_cost()).lit("</span>");
+        out.text_element("span class=\"gist\"", &agent.spent.short_cost());
     }
     out.lit("</summary></details><p class=\"note\"><a href=\"").text(at).lit("?agent=").text(&id);
     out.lit("\">open as a page</a></p>");

@@ -96,7 +96,7 @@ fn row(out: &mut Markup, session: &IndexedSession, zone: &TimeZone) {
         .text(&text_format::excerpt(&session.title, 160))
         .lit("</a>");
     if let Some(prompt) = session.first_prompt.as_deref().filter(|prompt| *prompt != session.title) {
-        out.lit("<p class=\"first\">").text(&text_format::excerpt(prompt, 200)).lit("</p>");
+        out.text_element("p class=\"first\"", &text_format::excerpt(prompt, 200));
     }
     out.lit("<p class=\"facts\">");
     if let Some((shown, exact)) =

@@ -353,7 +353,7 @@ fn call_item(
         .text(&text_format::excerpt(text_format::path(&call.subject, cx.cwd.as_deref()), 240))
         .lit("</span>");
     if bad {
-        summary.lit("<span class=\"outcome\">").text(outcome_name(call.outcome)).lit("</span>");
+        summary.text_element("span class=\"outcome\"", outcome_name(call.outcome));
     }
     if errors_inside > 0 {
         card::errors_inside(&mut summary, errors_inside);
@@ -380,7 +380,7 @@ fn call_item(
     }
     summary.lit("</span>");
     if let Some(duration) = call.duration.filter(|duration| *duration >= 1000) {
-        summary.lit("<span class=\"duration\">").text(&humanize::duration(duration)).lit("</span>");
+        summary.text_element("span class=\"duration\"", &humanize::duration(duration));
     }
     let mut body = Markup::new();
     body.lit("<div class=\"body\">");
@@ -388,7 +388,7 @@ fn call_item(
     body.lit("</div>");
     cx.collapsible(out, Some(&name), &summary, body);
     if let Some(said) = call.denial_reason() {
-        out.lit("<p class=\"follow-up\">").text(said).lit("</p>");
+        out.text_element("p class=\"follow-up\"", said);
     }
     close_item(out, item, place);
 }

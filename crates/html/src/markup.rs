@@ -34,6 +34,12 @@ impl Markup {
         self
     }
 
+    /// Adds an element with escaped text. `tag` is its name, and its attributes if it has any.
+    pub fn text_element(&mut self, tag: &'static str, text: &str) -> &mut Self {
+        let name = tag.split(' ').next().unwrap_or_default();
+        self.lit("<").lit(tag).lit(">").text(text).lit("</").lit(name).lit(">")
+    }
+
     /// Inserts other markup at an offset, which is the length that this markup had.
     pub(crate) fn insert(&mut self, at: usize, other: &Self) {
         self.0.insert_str(at, &other.0);

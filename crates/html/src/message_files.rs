@@ -16,7 +16,7 @@ pub(crate) fn render_files(
     context: &[String],
 ) {
     for about in context {
-        out.lit("<p class=\"note context\">").text(&text_format::excerpt(about, 400)).lit("</p>");
+        out.text_element("p class=\"note context\"", &text_format::excerpt(about, 400));
     }
     for file in files {
         picture(cx, out, file);

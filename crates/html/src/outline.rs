@@ -50,7 +50,7 @@ pub(crate) fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
             out.lit("<span class=\"m\">unfinished</span>");
         }
         if line.spent.calls > 0 {
-            out.lit("<span class=\"m sum\">").text(&line.spent.short_cost()).lit("</span>");
+            out.text_element("span class=\"m sum\"", &line.spent.short_cost());
         }
         out.lit("</span>");
     }

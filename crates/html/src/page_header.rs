@@ -59,7 +59,7 @@ pub(crate) fn render_header(
     }
     out.lit("</p>");
     if let Some(id) = &header.id {
-        out.lit("<p class=\"facts id\">").text(id).lit("</p>");
+        out.text_element("p class=\"facts id\"", id);
     }
     if let Some(caveat) = header.spent.caveat() {
         out.lit("<p class=\"facts\">Minimum: ").text(&caveat).lit("</p>");
@@ -87,7 +87,7 @@ pub(crate) fn render_header(
 /// Adds the errors of logs that could not be read.
 pub(crate) fn read_errors(out: &mut Markup, errors: &[String]) {
     for error in errors {
-        out.lit("<p class=\"error-message\">").text(error).lit("</p>");
+        out.text_element("p class=\"error-message\"", error);
     }
 }
 

@@ -52,7 +52,7 @@ impl MarkdownRenderer<'_> {
                 self.out.text(&text);
             }
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.out.lit("<code>").text(&text).lit("</code>");
+                self.out.text_element("code", &text);
             }
             Event::FootnoteReference(name) => {
                 self.out.lit("[").text(&name).lit("]");

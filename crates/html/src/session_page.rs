@@ -183,7 +183,7 @@ fn session_header(served: &SessionPage<'_>) -> Markup {
     let errors = &layout.error_anchors;
     render_header(&mut out, &layout.header, &layout.findings, &title, &lines, errors, &options.zone);
     for note in &served.notes {
-        out.lit("<p class=\"note notice\">").text(note).lit("</p>");
+        out.text_element("p class=\"note notice\"", note);
     }
     out.lit("<div class=\"facts session-links\"><span id=\"live\"");
     out.lit(if served.is_live { "" } else { " hidden" }).lit(">Live</span>");
@@ -345,7 +345,7 @@ pub fn render_changes_page(page: &ChangesPage<'_>) -> Markup {
             .text(&humanize::plural(file.edits as u64, "edit"))
             .lit("</span></summary>");
         for note in &file.notes {
-            body.lit("<p class=\"note\">").text(note).lit("</p>");
+            body.text_element("p class=\"note\"", note);
         }
         body.lit("<p class=\"note\"><a href=\"").text(&href("/file", [("path", &*file.path)]));
         body.lit("\">all edits of this file</a> <span>·</span> <a href=\"");

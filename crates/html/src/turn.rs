@@ -221,7 +221,7 @@ fn prompt_head(cx: &mut RenderContext<'_>, out: &mut Markup, item: &TranscriptIt
     out.lit(level.0).lit(if machine || first.len() > LONG_HEAD { " class=\"smaller\">" } else { ">" });
     label(out, *input);
     if code {
-        out.lit("<code>").text(first).lit("</code>");
+        out.text_element("code", first);
     } else if first.is_empty() {
         out.lit("<span class=\"note\">(no text)</span>");
     } else {
@@ -321,10 +321,10 @@ pub(crate) fn prompt_rest(cx: &mut RenderContext<'_>, out: &mut Markup, rest: &s
     let (start, more) = rest.split_at(end);
     render_typed_text(out, start);
     let (mut summary, mut body) = (Markup::new(), Markup::new());
-    summary
-        .lit("<span class=\"tool\">")
-        .text(&humanize::plural(more.trim().lines().count() as u64, "more line"))
-        .lit("</span>");
+    summary.text_element(
+        "span class=\"tool\"",
+        &humanize::plural(more.trim().lines().count() as u64, "more line"),
+    );
     render_typed_text(&mut body, more.trim_start_matches('\n'));
     cx.collapsible(out, Some(name), &summary, body);
 }
@@ -355,7 +355,7 @@ fn render_typed_text(out: &mut Markup, text: &str) {
 fn plain(out: &mut Markup, text: &str) {
     let text = text.trim_matches(['\n', '\r']).trim_end();
     if !text.is_empty() {
-        out.lit("<div class=\"prompt\">").text(text).lit("</div>");
+        out.text_element("div class=\"prompt\"", text);
     }
 }
 

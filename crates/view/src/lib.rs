@@ -150,6 +150,7 @@ pub use transcript::{
 };
 pub use transcript_builder::{OutputReader, OutputReads, TranscriptBuilder, transcript};
 pub use transcript_parts::{TranscriptPart, TranscriptParts, TurnPredicate};
+pub use transcript_writer::MAX_AGENT_DEPTH;
 pub use turn_range::TurnRange;
 pub use usage_board::{DayUsage, UsageBoard};
 pub use visible::{is_hidden, visible, visible_name};

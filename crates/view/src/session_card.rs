@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use threadline_entry::lens::Progress;
-use threadline_entry::{Entry, Kind, LineSketch, LogLine, Millis, value};
-use threadline_session::{InputKind, LogScan, ScannedCounts, Session, SessionFamily, result_outcome};
+use threadline_entry::{Kind, LineSketch, LogLine, Millis};
+use threadline_session::{LogScan, ScannedCounts, Session, SessionFamily};
 use threadline_usage::UsageTotals;
 
 use crate::call_count::count_unbilled_tools;
@@ -86,29 +85,12 @@ impl SessionCardFigures {
 /// Turns, errors and sub-agents of a session or of one of its logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogTally {
-    /// Turns of the active conversation. For a log that was only skimmed, prompts in any branch.
+    /// Turns of the active conversation.
     pub turns: u64,
-    /// Errors, as in [`count_errors`](crate::count_errors). For a log that was only skimmed, in any branch.
+    /// Errors, as in [`count_errors`](crate::count_errors).
     pub errors: u64,
     /// Sub-agents, with a log of their own or inside that of the session.
     pub agents: u64,
-}
-
-impl LogTally {
-    /// Adds one line of a log that is too large to load.
-    fn skim(&mut self, entry: &Entry) {
-        self.errors += u64::from(entry.kind() == Kind::Assistant && entry.is_api_error());
-        if entry.kind() != Kind::User {
-            return;
-        }
-        let blocks = || entry.message().into_iter().flat_map(|message| message.blocks());
-        let mut results = blocks().filter(|block| block.is(value::TOOL_RESULT)).peekable();
-        if results.peek().is_some() {
-            self.errors += results.filter(|block| result_outcome(entry, *block).is_error()).count() as u64;
-        } else if !entry.is_sidechain() && InputKind::of_user(entry).opens_turn() {
-            self.turns += 1;
-        }
-    }
 }
 
 /// The counts of one log. The counts of a session are the sum over its logs: see [`LogCounts::sum`].
@@ -152,26 +134,7 @@ impl LogCounts {
         Self { tally, agent_errors, ..Self::default() }
     }
 
-    /// Adds one line of a log that is too large to load. The errors of sub-agents inside it are those of the
-    /// log.
-    pub fn skim(&mut self, entry: &Entry) {
-        self.tally.skim(entry);
-        let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
-        let repeated = progress.and_then(|progress| progress.data()).filter(|data| {
-            data.kind().is_some_and(|kind| kind == value::AGENT_PROGRESS) && data.message().is_some()
-        });
-        let is_root = || entry.is_sidechain() && entry.parent_uuid().is_none();
-        let agent = match repeated {
-            Some(data) => data.agent_id(),
-            None => entry.uuid().filter(|_| is_root()),
-        };
-        if let Some(id) = agent {
-            self.agent_errors.entry(id.into_owned()).or_default();
-            self.tally.agents = self.agent_errors.len() as u64;
-        }
-    }
-
-    /// Counts a log that is completely in memory.
+    /// Counts a log.
     pub fn of(session: Session) -> Self {
         // Few logs contain sub-agents, and looking for them takes time.
         let has_agents =
@@ -209,19 +172,9 @@ impl LogCounts {
 
 #[cfg(test)]
 mod tests {
-    use threadline_entry::{LineReader, parse_line};
     use threadline_testkit::log;
 
     use super::*;
-
-    fn skimmed(bytes: &[u8]) -> LogTally {
-        let mut counts = LogCounts::default();
-        let mut lines = LineReader::new(bytes);
-        while let Some(line) = lines.next().unwrap() {
-            parse_line(&line, |entry, _| counts.skim(&entry));
-        }
-        counts.tally
-    }
 
     #[test]
     fn turns_and_failures_are_counted() {
@@ -238,11 +191,10 @@ a3 <- u2  reply  m3 text "API Error: overloaded" +{"isApiErrorMessage":true}
             LogCounts::of(Session::from_bytes(&bytes)).tally,
             LogTally { turns: 2, errors: 2, agents: 0 }
         );
-        assert_eq!(skimmed(&bytes), LogTally { turns: 2, errors: 2, agents: 0 });
     }
 
     #[test]
-    fn an_abandoned_branch_counts_only_in_a_skimmed_log() {
+    fn an_abandoned_branch_does_not_count() {
         let bytes = log(r#"
 u1        user   "weave"
 a1 <- u1  reply  m1 text "done"
@@ -252,7 +204,6 @@ u3 <- a1  user   "rather that"
 a3 <- u3  reply  m3 text "that"
 "#);
         assert_eq!(LogCounts::of(Session::from_bytes(&bytes)).tally.turns, 2);
-        assert_eq!(skimmed(&bytes).turns, 3);
     }
 
     #[test]
@@ -263,7 +214,6 @@ a1 <- u1  reply  m1 tool t1 Bash {"command":"make"}
 r1 <- a1  result t1 "The user doesn't want to proceed with this tool use." error
 "#);
         assert_eq!(LogCounts::of(Session::from_bytes(&bytes)).tally.errors, 0);
-        assert_eq!(skimmed(&bytes).errors, 0);
     }
 
     #[test]

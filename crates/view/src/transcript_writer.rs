@@ -36,7 +36,7 @@ use crate::transcript::{AgentView, ItemBody, TranscriptItem, anchor};
 use crate::transcript_builder::{OutputReads, TranscriptBuilder};
 
 /// The maximum nesting depth of sub-agents; deeper ones are not built.
-const MAX_DEPTH: usize = 100;
+pub const MAX_AGENT_DEPTH: usize = 100;
 
 /// The number of bytes shown of a block of unknown type; the log has all of it.
 const UNKNOWN_BLOCK_PREVIEW: usize = 300;
@@ -116,12 +116,12 @@ impl<'f> TranscriptWriter<'f> {
 
     /// Creates a writer that does not descend into sub-agents.
     pub(crate) fn without_agents(builder: TranscriptBuilder<'f>, agent: Option<AgentIndex>) -> Self {
-        Self { depth: MAX_DEPTH, ..Self::new(builder, agent) }
+        Self { depth: MAX_AGENT_DEPTH, ..Self::new(builder, agent) }
     }
 
     /// Returns whether it descends into sub-agents.
     pub(crate) fn descends(&self) -> bool {
-        self.depth < MAX_DEPTH
+        self.depth < MAX_AGENT_DEPTH
     }
 
     /// Returns the writer of a sub-agent, and marks the sub-agent as visited.

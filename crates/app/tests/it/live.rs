@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use threadline_app::{
-    AppError, LiveChange, LiveLimits, LiveSession, Mask, SessionCache, SessionSelector, TurnSpan,
+    AppError, LiveChange, LiveSession, Mask, SETTLED_BYTES, SessionCache, SessionSelector, TurnSpan,
 };
 use threadline_secret::Rules;
 use threadline_session::TurnIndex;
@@ -29,13 +29,13 @@ r2 <- a3  result t2 "done"
 
 fn open(path: &Path) -> LiveSession {
     let prices = Arc::new(PriceBook::embedded());
-    LiveSession::open(SessionFile::at(path), prices, LiveLimits::default()).unwrap()
+    LiveSession::open(SessionFile::at(path), prices, SETTLED_BYTES, Mask::default()).unwrap()
 }
 
 fn open_masked(path: &Path) -> LiveSession {
     let prices = Arc::new(PriceBook::embedded());
     let mask = Mask::new(Rules::new());
-    LiveSession::open_masked(SessionFile::at(path), prices, LiveLimits::default(), mask).unwrap()
+    LiveSession::open(SessionFile::at(path), prices, SETTLED_BYTES, mask).unwrap()
 }
 
 fn append(path: &Path, bytes: &[u8]) {

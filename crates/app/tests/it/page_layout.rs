@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use threadline_app::{App, AppConfig, LiveLimits, LiveSession, PriceBook, SessionFile, SessionSelector};
+use threadline_app::{App, AppConfig, LiveSession, Mask, PriceBook, SessionFile, SessionSelector};
 use threadline_testkit::TestHome;
 use threadline_view::{ItemBody, Transcript, TranscriptItem, TurnView, outline};
 
-/// Opens a session with limits that small logs exceed.
+/// Opens a session with a limit that small logs exceed.
 fn open(file: SessionFile, prices: Arc<PriceBook>) -> io::Result<LiveSession> {
-    LiveSession::open(file, prices, LiveLimits { max_log: 24 << 20, kept_end: 2 << 20, max_prompt: 64 << 10 })
+    LiveSession::open(file, prices, 64 << 10, Mask::default())
 }
 
 /// A session with its sub-agents, read whole.
@@ -197,36 +197,6 @@ fn a_session_followed_line_by_line_equals_one_read_at_once() {
         by_parts(&mut live, &SessionSelector::default()),
         without_agents(&whole_transcript(&SessionFile::at(&path)).turns)
     );
-}
-
-#[test]
-fn only_the_end_of_a_very_long_log_is_kept() {
-    let home = TestHome::new();
-    let long = "x".repeat(60_000);
-    let mut notation = "u0 user \"begin\"\n".to_owned();
-    for i in 1..500 {
-        notation.push_str(&format!(
-            "a{i} <- u{} reply m{i} text \"{long}\"\nu{i} <- a{i} user \"prompt {i}\"\n",
-            i - 1
-        ));
-    }
-    let path = home.session("huge", &notation);
-    let mut live = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    let plan = live.page_layout(&SessionSelector::default()).unwrap();
-    assert_eq!(plan.lines, 999);
-    assert!(plan.skipped > 900, "{}", plan.skipped);
-    let turns = by_parts(&mut live, &SessionSelector::default());
-    let ItemBody::Input { text, .. } = &turns.last().unwrap().items[0].body else { panic!("{turns:?}") };
-    assert_eq!((text.as_str(), turns.last().unwrap().anchor.as_str()), ("prompt 499", "m999"));
-    let line = threadline_testkit::log_of("huge", "n1 <- ?u499 user \"one more\"");
-    File::options().append(true).open(&path).unwrap().write_all(&line).unwrap();
-    live.update().unwrap();
-    assert_eq!(
-        live.page_layout(&SessionSelector::default()).unwrap().layout.turns.last().unwrap().turn.anchor,
-        "m1000"
-    );
-    assert!(live.log(&SessionSelector::default()).unwrap().0.raw(1000, 100).unwrap().is_some());
-    assert!(live.log(&SessionSelector::default()).unwrap().0.raw(1, 100).unwrap().is_none());
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn header(out: &mut Markup, class: &'static str, title: &'static str, path: &str
 
 fn read_errors(out: &mut Markup, errors: &[String]) {
     for error in errors {
-        out.lit("<p class=\"error-message\">").text(error).lit("</p>");
+        out.text_element("p class=\"error-message\"", error);
     }
 }
 

@@ -293,7 +293,7 @@ fn mark(
         }
         None => out.lit("<g>"),
     };
-    out.lit("<title>").text(title).lit("</title>");
+    out.text_element("title", title);
     draw(out);
     out.lit(if href.is_some() { "</a>" } else { "</g>" });
 }

@@ -116,7 +116,7 @@ fn repair(out: &mut Markup, id: &str, plan: &RepairPlan) {
     if let [error, causes @ ..] = &plan.refusal[..] {
         out.lit("<p>No repair is possible: ").text(error).lit("</p><ul class=\"plan\">");
         for cause in causes {
-            out.lit("<li>").text(cause).lit("</li>");
+            out.text_element("li", cause);
         }
         out.lit("</ul><details class=\"figures\"><summary>Changes that were tried</summary>");
         steps(out, &plan.steps);
@@ -134,7 +134,7 @@ fn repair(out: &mut Markup, id: &str, plan: &RepairPlan) {
 fn steps(out: &mut Markup, steps: &[String]) {
     out.lit("<ol class=\"plan\">");
     for step in steps {
-        out.lit("<li>").text(step).lit("</li>");
+        out.text_element("li", step);
     }
     out.lit("</ol>");
 }

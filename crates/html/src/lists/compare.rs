@@ -47,7 +47,7 @@ pub fn compare(page: &ComparePage<'_>) -> Markup {
     }
     out.lit("<button>Compare</button></form></header>\n");
     if let Some(problem) = page.problem {
-        out.lit("<p class=\"error-message\">").text(problem).lit("</p>");
+        out.text_element("p class=\"error-message\"", problem);
     }
     read_errors(&mut out, page.read_errors);
     if let Some(compared) = page.compared {
@@ -139,7 +139,7 @@ fn notes(out: &mut Markup, notes: &[Vec<String>; 2]) {
 fn row(out: &mut Markup, name: &'static str, values: [String; 2], change: String) {
     out.lit("<tr><th scope=\"row\">").lit(name).lit("</th>");
     for value in values.iter().chain([&change]) {
-        out.lit("<td class=\"n\">").text(value).lit("</td>");
+        out.text_element("td class=\"n\"", value);
     }
     out.lit("</tr>");
 }

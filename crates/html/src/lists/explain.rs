@@ -113,7 +113,7 @@ fn line(out: &mut Markup, record: &RecordExplanation, zone: &TimeZone) {
     out.text(short_model(record.model.as_deref().unwrap_or("–"))).lit("</td>");
     let tokens = record.tokens;
     for figure in [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write()] {
-        out.lit("<td class=\"n\">").text(&humanize::count(figure)).lit("</td>");
+        out.text_element("td class=\"n\"", &humanize::count(figure));
     }
     out.lit("<td class=\"n\">");
     match (counted, record.cost) {

@@ -222,7 +222,7 @@ fn row(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, card:
     out.text(&text_format::excerpt(&card.title, 180)).lit("</a>");
     let prompt = card.first_prompt.as_deref().map(|prompt| text_format::excerpt(prompt, 220));
     if let Some(prompt) = prompt.filter(|prompt| *prompt != text_format::excerpt(&card.title, 220)) {
-        out.lit("<p class=\"first\">").text(&prompt).lit("</p>");
+        out.text_element("p class=\"first\"", &prompt);
     }
     out.lit("</div>");
     facts(out, page, names, card);
@@ -339,7 +339,7 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
         &labels.render_with_links(|tag| changed_link(page, |selection| selection.tag = Some(tag.to_owned()))),
     );
     if let Some(tag) = card.tag.as_ref().filter(|tag| !card.tags.contains(tag)) {
-        out.lit("<span class=\"tag\">").text(tag).lit("</span>");
+        out.text_element("span class=\"tag\"", tag);
     }
     if let Some(figures) = &card.figures {
         if let Some((model, rest)) = figures.models.split_first() {
@@ -352,7 +352,7 @@ fn facts(out: &mut Markup, page: &HomePage<'_>, names: &HashMap<&str, &str>, car
         }
         tools(out, &figures.tools);
         if figures.tally.agents > 0 {
-            out.lit("<span>").text(&humanize::plural(figures.tally.agents, "sub-agent")).lit("</span>");
+            out.text_element("span", &humanize::plural(figures.tally.agents, "sub-agent"));
         }
     }
     out.lit("</div>");

@@ -200,13 +200,7 @@ fn query_error(out: &mut Markup, query: &str, problem: &str, part: Option<Range<
     if let Some((before, at, behind)) = part
         .and_then(|part| Some((query.get(..part.start)?, query.get(part.clone())?, query.get(part.end..)?)))
     {
-        out.lit("<p><code>")
-            .text(before)
-            .lit("<mark>")
-            .text(at)
-            .lit("</mark>")
-            .text(behind)
-            .lit("</code></p>");
+        out.lit("<p><code>").text(before).text_element("mark", at).text(behind).lit("</code></p>");
     }
     out.lit("</div>\n");
     syntax_help(out);
@@ -287,7 +281,7 @@ fn marked(out: &mut Markup, text: &str, ranges: &[Range<usize>]) {
         } else {
             add_gap(out, gap);
         }
-        out.lit("<mark>").text(&text[(*range).clone()]).lit("</mark>");
+        out.text_element("mark", &text[(*range).clone()]);
         done = range.end;
     }
     out.text(text.get(done..).unwrap_or_default());

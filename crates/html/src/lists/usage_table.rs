@@ -104,6 +104,6 @@ fn cells(out: &mut Markup, totals: &UsageTotals, why: Option<&str>, more: Option
         out.lit("</td>");
     }
     if let Some(more) = more {
-        out.lit("<td class=\"n\">").text(more).lit("</td>");
+        out.text_element("td class=\"n\"", more);
     }
 }

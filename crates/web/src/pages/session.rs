@@ -132,13 +132,6 @@ impl SessionPageInfo {
         settings: ViewerSettings,
     ) -> SessionPage<'a> {
         let mut notes = self.read_errors.clone();
-        if layout.skipped > 0 {
-            notes.push(format!(
-                "Log too large: showing lines {} to the end. Show all: `threadline show {}`",
-                layout.skipped + 1,
-                self.file.id
-            ));
-        }
         if layout.torn {
             notes.push(
                 "The last line of the log is incomplete (still being written, or truncated)".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-use threadline_app::{AppError, LiveChange, LiveError, LiveLimits, LiveSession, SessionSelector, TurnSpan};
+use threadline_app::{AppError, LiveChange, LiveError, LiveSession, Mask, SessionSelector, TurnSpan};
 use threadline_session::{EntryIndex, ToolOutcome as CallOutcome, TurnIndex};
 use threadline_store::SessionFile;
 use threadline_term::{render_items, render_running, render_turn_summary};
@@ -24,8 +24,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// Shows a session, and then every change to it.
 pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<CommandOutcome, CommandError> {
     // Findings are not shown, and costs are counted when they are.
-    let limits = LiveLimits { max_prompt: 0, ..LiveLimits::default() };
-    let mut session = LiveSession::open(file.clone(), cx.app.prices()?, limits)
+    let mut session = LiveSession::open(file.clone(), cx.app.prices()?, 0, Mask::default())
         .map_err(|source| AppError::Read { path: file.path.clone(), source })?;
     let mut shown = Shown::default();
     let mut changed_at = Instant::now();
