@@ -85,32 +85,8 @@ const IS_SIDECHAIN: u8 = 32;
 /// The line belongs to the conversation if its parent does.
 const FOLLOWS_PARENT: u8 = 64;
 
-/// The ids of calls or of the calls that results answer, with their lines.
-#[derive(Default)]
-struct CallIds {
-    text: Vec<u8>,
-    /// The end of each id in the text.
-    ends: Vec<(usize, EntryIndex)>,
-}
-
-impl CallIds {
-    fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-    }
-
-    fn extend(&mut self, id: Option<&[u8]>, idx: EntryIndex) {
-        if let Some(id) = id.filter(|id| !id.is_empty()) {
-            self.text.extend(id);
-            self.ends.push((self.text.len(), idx));
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&[u8], EntryIndex)> {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
-        starts.zip(&self.ends).map(|(start, (end, idx))| (&self.text[start..*end], *idx))
-    }
-}
+/// The ids of calls or of the calls that results answer, with their lines, in order.
+type CallIds = Vec<(Box<[u8]>, EntryIndex)>;
 
 /// The lines of a call and of its result; how many calls and results have its id.
 #[derive(Clone, Copy, Default)]
@@ -164,8 +140,8 @@ impl LogScan {
             line_by_uuid: HashMap::default(),
             missing_parents: HashSet::default(),
             message_ids: HashMap::default(),
-            calls: CallIds::default(),
-            results: CallIds::default(),
+            calls: CallIds::new(),
+            results: CallIds::new(),
             failed: Vec::new(),
             errors: Vec::new(),
             turn_indexes: HashMap::default(),
@@ -236,9 +212,10 @@ impl LogScan {
     /// Adds the ids of the calls and results of a line.
     fn add_call_ids(&mut self, sketch: &LineSketch<'_>, idx: EntryIndex) {
         for block in &sketch.blocks {
+            let id = block.id.filter(|id| !id.is_empty()).map(|id| (id.into(), idx));
             match block.kind {
-                BlockKind::ToolResult => self.results.extend(block.id, idx),
-                BlockKind::ToolUse => self.calls.extend(block.id, idx),
+                BlockKind::ToolResult => self.results.extend(id),
+                BlockKind::ToolUse => self.calls.extend(id),
                 _ => {}
             }
         }
@@ -494,7 +471,7 @@ impl LogScan {
                     let pairs = pairs.get_or_insert_with(|| self.call_pairs());
                     let mut is_answer = false;
                     while let Some((id, _)) = results.next_if(|(_, line)| *line == idx) {
-                        match pairs.get(id)? {
+                        match pairs.get(&**id)? {
                             CallPair { call: None, .. } => {}
                             CallPair { n_calls: 1, n_results: 1, call: Some(call) } => {
                                 is_answer |= members[*call];
@@ -539,13 +516,13 @@ impl LogScan {
     /// Joins calls and results.
     fn call_pairs(&self) -> HashMap<&[u8], CallPair> {
         let mut pairs: HashMap<&[u8], CallPair> = HashMap::default();
-        for (id, idx) in self.calls.iter() {
-            let pair = pairs.entry(id).or_default();
+        for (id, idx) in &self.calls {
+            let pair = pairs.entry(&**id).or_default();
             pair.n_calls += 1;
-            pair.call = Some(idx);
+            pair.call = Some(*idx);
         }
-        for (id, _) in self.results.iter() {
-            pairs.entry(id).or_default().n_results += 1;
+        for (id, _) in &self.results {
+            pairs.entry(&**id).or_default().n_results += 1;
         }
         pairs
     }

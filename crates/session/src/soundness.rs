@@ -78,17 +78,15 @@ impl std::fmt::Display for RuleViolation {
     }
 }
 
-/// Checks a log against the rules of a sound session. Stores a small `LineFact` per line of the tree instead
-/// of the lines.
+/// Checks a log against the rules of a sound session. Stores a `LineFact` per line of the tree instead of the
+/// lines.
 #[derive(Clone, Debug, Default)]
 pub struct SoundnessChecker {
     n_lines: usize,
     /// The facts about the lines in the tree, in order. Other code refers to them by their positions.
     line_facts: Vec<LineFact>,
     /// The last line of the tree with each uuid, by the position of its facts.
-    uuids: HashMap<String, u32>,
-    /// Hashes of the ids of calls and results. Lines refer to parts of this list.
-    ids: Vec<u64>,
+    uuids: HashMap<String, usize>,
     /// Violations that were found in single lines.
     line_violations: Vec<RuleViolation>,
     /// The hashes of the distinct thinking blocks of each reply.
@@ -97,8 +95,8 @@ pub struct SoundnessChecker {
     known_thinking: HashSet<(u64, u64)>,
     models: HashMap<u64, u64>,
     /// The line numbers, counted from 0, and the uuids that these lines refer to.
-    references: Vec<(u32, Box<str>)>,
-    id: Option<Box<str>>,
+    references: Vec<(usize, String)>,
+    id: Option<String>,
 }
 
 /// The state of a log before an edit, for comparison with the result.
@@ -125,7 +123,7 @@ impl SoundnessChecker {
     pub fn push(&mut self, entry: &Entry) {
         let line = self.n_lines;
         self.n_lines += 1;
-        let mut fact = LineFact::of(entry, line, &mut self.ids);
+        let mut fact = LineFact::of(entry, line);
         self.check_line(line, entry, &mut fact);
         if fact.in_tree {
             self.line_facts.push(fact);
@@ -148,7 +146,9 @@ impl SoundnessChecker {
         if !whole {
             breaches.retain(|breach| {
                 let position = || {
-                    self.line_facts.binary_search_by_key(&(breach.line_no as usize - 1), LineFact::line).ok()
+                    self.line_facts
+                        .binary_search_by_key(&(breach.line_no as usize - 1), |fact| fact.line)
+                        .ok()
                 };
                 match breach.rule {
                     SoundnessRule::Sidechain | SoundnessRule::ParentBefore => {
@@ -194,8 +194,8 @@ impl SoundnessChecker {
         let mut breaches = Vec::new();
         let mut seen = HashSet::default();
         for fact in &self.line_facts {
-            let line = fact.line();
-            let Some(reply) = fact.reply_hash().filter(|&reply| seen.insert(reply)) else { continue };
+            let line = fact.line;
+            let Some(reply) = fact.reply_hash.filter(|&reply| seen.insert(reply)) else { continue };
             if let (Some(model), Some(old)) = (self.models.get(&reply), before.models.get(&reply))
                 && model != old
             {
@@ -237,8 +237,8 @@ impl SoundnessChecker {
         loop {
             let fact = &self.line_facts[at];
             let above = match fact.parent {
-                ParentLine::Line(above) => Some(above as usize),
-                ParentLine::Root if fact.boundary => fact.logical_parent.map(|above| above as usize),
+                ParentLine::Line(above) => Some(above),
+                ParentLine::Root if fact.boundary => fact.logical_parent,
                 ParentLine::Root | ParentLine::Missing => None,
             };
             match above.filter(|&above| above < at) {
@@ -258,7 +258,7 @@ impl SoundnessChecker {
         let mut clock: Option<Millis> = None;
         for (i, &position) in chain.iter().enumerate() {
             let fact = &self.line_facts[position];
-            let line = fact.line();
+            let line = fact.line;
             if i == 0 && fact.parent != ParentLine::Root {
                 breaches.push(RuleViolation::new(
                     SoundnessRule::OneRoot,
@@ -267,7 +267,7 @@ impl SoundnessChecker {
                     "the conversation has no root",
                 ));
             }
-            match (fact.time(), clock) {
+            match (fact.time, clock) {
                 (None, _) => {
                     breaches.push(RuleViolation::new(
                         SoundnessRule::SingleChain,
@@ -287,17 +287,17 @@ impl SoundnessChecker {
                 }
                 _ => {}
             }
-            clock = fact.time().or(clock);
+            clock = fact.time.or(clock);
         }
         // Old versions resume from the line with the newest timestamp.
         let newest = self.line_facts.iter().enumerate().filter(|(_, fact)| !fact.sidechain);
-        let newest = newest.max_by_key(|(position, fact)| (fact.time(), *position));
+        let newest = newest.max_by_key(|(position, fact)| (fact.time, *position));
         if let (Some((newest, fact)), Some(&leaf)) = (newest, chain.last())
             && newest != leaf
         {
             breaches.push(RuleViolation::new(
                 SoundnessRule::SingleChain,
-                fact.line(),
+                fact.line,
                 fact.uuid_hash,
                 "the line with the newest timestamp is not the last of the conversation",
             ));
@@ -308,7 +308,7 @@ impl SoundnessChecker {
             let fact = &self.line_facts[last];
             breaches.push(RuleViolation::new(
                 SoundnessRule::SingleChain,
-                fact.line(),
+                fact.line,
                 fact.uuid_hash,
                 "the last line is not part of the conversation",
             ));
@@ -323,17 +323,17 @@ impl SoundnessChecker {
         let mut replies = HashSet::default();
         for &position in chain {
             on_chain[position] = true;
-            replies.extend(self.line_facts[position].reply_hash());
+            replies.extend(self.line_facts[position].reply_hash);
         }
         for (position, fact) in self.line_facts.iter().enumerate() {
             let beside = !on_chain[position] && !fact.sidechain;
-            let of_reply = fact.reply_hash().is_some_and(|reply| replies.contains(&reply));
-            let answers = fact.has_results()
-                && matches!(fact.parent, ParentLine::Line(up) if on_chain[up as usize]
-                    && self.line_facts[up as usize].reply_hash().is_some());
+            let of_reply = fact.reply_hash.is_some_and(|reply| replies.contains(&reply));
+            let answers = !fact.results.is_empty()
+                && matches!(fact.parent, ParentLine::Line(up) if on_chain[up]
+                    && self.line_facts[up].reply_hash.is_some());
             if beside && (of_reply || answers) {
                 let message = "the line belongs to a reply of the conversation but is on another branch";
-                let line = fact.line();
+                let line = fact.line;
                 breaches.push(RuleViolation::new(SoundnessRule::SingleChain, line, fact.uuid_hash, message));
             }
         }
@@ -346,7 +346,7 @@ impl SoundnessChecker {
             if fact.sidechain || on_chain.contains(&position) {
                 continue;
             }
-            let line = fact.line();
+            let line = fact.line;
             if fact.is_sent() {
                 let message = "the message is outside the conversation";
                 breaches.push(RuleViolation::new(SoundnessRule::SingleChain, line, fact.uuid_hash, message));
@@ -364,8 +364,8 @@ impl SoundnessChecker {
 
     fn check_references(&self, breaches: &mut Vec<RuleViolation>) {
         for (line, uuid) in &self.references {
-            if !self.uuids.contains_key(&**uuid) {
-                let line = *line as usize;
+            if !self.uuids.contains_key(uuid) {
+                let line = *line;
                 let message = "the line refers to a missing line";
                 breaches.push(RuleViolation::new(SoundnessRule::References, line, hash(&uuid), message));
             }

@@ -11,36 +11,12 @@ use super::rule::{ReplayRule, VersionRules};
 
 /// A content block as JSON text, borrowed from the log or generated.
 #[derive(Clone, Debug)]
-pub struct ReplayBlock<'s>(BlockSource<'s>);
-
-/// Kept small, since a log may have very many blocks: nearly all are of a known kind and sent as logged.
-#[derive(Clone, Debug)]
-enum BlockSource<'s> {
-    /// A block as the log contains it, and the position of its kind in [`KINDS`].
-    Logged(&'s str, u8),
-    Other(Box<OtherBlock<'s>>),
-}
-
-/// A block that is changed, generated, or of an unknown kind.
-#[derive(Clone, Debug)]
-struct OtherBlock<'s> {
+pub struct ReplayBlock<'s> {
     text: Cow<'s, str>,
     kind: Cow<'s, str>,
     /// Reminders that [`ReplayBlock::fold_reminders`] will append to this result.
     reminders: Vec<String>,
 }
-
-/// The kinds of blocks that need no allocation.
-const KINDS: &[&str] = &[
-    value::TEXT,
-    value::TOOL_USE,
-    value::TOOL_RESULT,
-    value::THINKING,
-    value::REDACTED_THINKING,
-    value::IMAGE,
-    value::DOCUMENT,
-    "reminder",
-];
 
 /// The text that Claude Code sends as the result of a call that has none.
 const MISSING_RESULT: &str = "[Tool result missing due to internal error]";
@@ -100,27 +76,12 @@ impl<'s> ReplayBlock<'s> {
 
     /// Returns a block as the log contains it.
     fn unchanged(text: &'s str, kind: Cow<'s, str>) -> Self {
-        match KINDS.iter().position(|known| *known == kind) {
-            Some(known) => Self(BlockSource::Logged(text, known as u8)),
-            None => Self::other(Cow::Borrowed(text), kind),
-        }
+        Self { text: Cow::Borrowed(text), kind, reminders: Vec::new() }
     }
 
     /// Returns a generated block.
     fn generated(kind: &'static str, text: String) -> Self {
-        Self::other(Cow::Owned(text), Cow::Borrowed(kind))
-    }
-
-    fn other(text: Cow<'s, str>, kind: Cow<'s, str>) -> Self {
-        Self(BlockSource::Other(Box::new(OtherBlock { text, kind, reminders: Vec::new() })))
-    }
-
-    /// Returns the block as JSON text.
-    fn raw(&self) -> &str {
-        match &self.0 {
-            BlockSource::Logged(text, _) => text,
-            BlockSource::Other(block) => &block.text,
-        }
+        Self { text: Cow::Owned(text), kind: Cow::Borrowed(kind), reminders: Vec::new() }
     }
 
     /// Returns a text block.
@@ -164,15 +125,9 @@ impl<'s> ReplayBlock<'s> {
     /// The content changes in [`ReplayBlock::fold_reminders`]: rewriting it for each reminder would be
     /// quadratic.
     pub(super) fn add_reminder(&mut self, reminder: &str, rules: VersionRules) -> bool {
-        let has_some = matches!(&self.0, BlockSource::Other(block) if !block.reminders.is_empty());
-        let accepts = has_some || self.accepts_reminders(rules);
+        let accepts = !self.reminders.is_empty() || self.accepts_reminders(rules);
         if accepts {
-            if let BlockSource::Logged(text, kind) = self.0 {
-                *self = Self::other(Cow::Borrowed(text), Cow::Borrowed(KINDS[usize::from(kind)]));
-            }
-            if let BlockSource::Other(block) = &mut self.0 {
-                block.reminders.push(reminder.to_owned());
-            }
+            self.reminders.push(reminder.to_owned());
         }
         accepts
     }
@@ -186,8 +141,7 @@ impl<'s> ReplayBlock<'s> {
 
     /// Appends the added reminders to the content.
     pub(super) fn fold_reminders(&mut self) {
-        let BlockSource::Other(block) = &mut self.0 else { return };
-        let reminders = std::mem::take(&mut block.reminders);
+        let reminders = std::mem::take(&mut self.reminders);
         if reminders.is_empty() {
             return;
         }
@@ -202,13 +156,13 @@ impl<'s> ReplayBlock<'s> {
                     && let Some(text) =
                         last.get(key::TEXT).and_then(Json::as_str).filter(|_| is_item(*last, value::TEXT))
                 {
-                    *block = Self::text(&format!("{text}\n")).raw().to_owned();
+                    *block = Self::text(&format!("{text}\n")).text.into_owned();
                 }
                 let end = reminders.len() - 1;
                 // Two texts in a row are set apart by a newline.
                 blocks.extend(reminders.iter().enumerate().map(|(i, reminder)| {
                     let newline = if i < end { "\n" } else { "" };
-                    Self::text(&format!("{reminder}{newline}")).raw().to_owned()
+                    Self::text(&format!("{reminder}{newline}")).text.into_owned()
                 }));
                 format!("[{}]", blocks.join(","))
             }
@@ -229,11 +183,8 @@ impl<'s> ReplayBlock<'s> {
         if !found {
             members.push(format!("{}:{value}", quote(name)));
         }
-        let kind = match &self.0 {
-            BlockSource::Logged(_, kind) => Cow::Borrowed(KINDS[usize::from(*kind)]),
-            BlockSource::Other(block) => block.kind.clone(),
-        };
-        Self::other(Cow::Owned(format!("{{{}}}", members.join(","))), kind)
+        let text = Cow::Owned(format!("{{{}}}", members.join(",")));
+        Self { text, kind: self.kind.clone(), reminders: Vec::new() }
     }
 
     /// Returns this block with other content items.
@@ -244,15 +195,12 @@ impl<'s> ReplayBlock<'s> {
 
     /// Returns the block as a JSON value.
     pub fn json(&self) -> Json<'_> {
-        Json::parse(self.raw()).unwrap_or(Json::NULL)
+        Json::parse(&self.text).unwrap_or(Json::NULL)
     }
 
     /// Returns the type of the block.
     pub fn kind(&self) -> &str {
-        match &self.0 {
-            BlockSource::Logged(_, kind) => KINDS[usize::from(*kind)],
-            BlockSource::Other(block) => &block.kind,
-        }
+        &self.kind
     }
 
     pub(super) fn is(&self, kind: &str) -> bool {
@@ -284,7 +232,7 @@ impl<'s> ReplayBlock<'s> {
     ///
     /// Lone surrogates become U+FFFD, and numbers are rounded to 64-bit floats.
     pub fn write_json(&self, out: &mut String) {
-        write_as_javascript(&replace_lone_surrogates(self.raw()), out);
+        write_as_javascript(&replace_lone_surrogates(&self.text), out);
     }
 }
 
@@ -462,17 +410,15 @@ mod tests {
                 each = fold_one(&each, reminder);
             }
             together.fold_reminders();
-            assert_eq!(together.raw(), each.raw(), "{content}");
+            assert_eq!(together.text, each.text, "{content}");
         }
     }
 
     #[test]
-    fn a_block_is_small() {
-        // A log may have very many.
-        assert!(size_of::<ReplayBlock<'_>>() <= 24, "{}", size_of::<ReplayBlock<'_>>());
+    fn a_block_of_another_kind_is_kept() {
         let odd = r#"{"type":"server_tool_use","name":"advisor"}"#;
         let block = ReplayBlock::of(Json::parse(odd).unwrap(), newest());
-        assert!(block.kind() == "server_tool_use" && block.is_advisor() && block.raw() == odd);
+        assert!(block.kind() == "server_tool_use" && block.is_advisor() && block.text == odd);
     }
 
     #[test]
@@ -481,7 +427,7 @@ mod tests {
         let mut block = ReplayBlock::of(Json::parse(result).unwrap(), newest());
         assert!(!block.add_reminder("one", newest()));
         block.fold_reminders();
-        assert_eq!(block.raw(), result);
+        assert_eq!(block.text, result);
     }
 
     #[test]
@@ -491,7 +437,7 @@ mod tests {
         let texts = block.json().get("content").unwrap().items().take(1);
         let mended = block.with_content(texts);
         assert_eq!(
-            mended.raw(),
+            mended.text,
             r#"{"type":"tool_result","content":[{"type":"text","text":"\"content\":[]"}],"is_error":true}"#
         );
     }

@@ -1,7 +1,6 @@
 //! The facts recorded per line, and the checks of single lines.
 
 use std::hash::Hash;
-use std::num::NonZeroU64;
 
 use threadline_entry::lens::{Block, Lens, System};
 use threadline_entry::{Entry, Json, Kind, Millis, has_lone_surrogate, key, value};
@@ -13,15 +12,15 @@ use super::{RuleViolation, SoundnessChecker, SoundnessRule};
 pub(super) enum ParentLine {
     Root,
     /// A line of the tree, by the position of its facts.
-    Line(u32),
+    Line(usize),
     Missing,
 }
 
-/// The facts recorded about a line. Kept small, since every line of a log may be a message.
+/// The facts recorded about a line.
 #[derive(Clone, Debug)]
 pub(super) struct LineFact {
     /// The line number, counted from 0.
-    line: u32,
+    pub(super) line: usize,
     pub(super) in_tree: bool,
     pub(super) sidechain: bool,
     pub(super) boundary: bool,
@@ -29,24 +28,21 @@ pub(super) struct LineFact {
     pub(super) role: RequestRole,
     pub(super) parent: ParentLine,
     /// The logical parent of a boundary, by the position of its facts.
-    pub(super) logical_parent: Option<u32>,
-    /// [`NO_TIME`] if the line has none.
-    time: Millis,
+    pub(super) logical_parent: Option<usize>,
+    pub(super) time: Option<Millis>,
     /// A hash of the uuid.
     pub(super) uuid_hash: u64,
-    reply_hash: Option<NonZeroU64>,
-    /// The start of the ids of its calls and results in the list of all ids, and their numbers.
-    first_id: u32,
-    n_calls: u32,
-    n_results: u32,
+    /// A hash of the message id of its reply.
+    pub(super) reply_hash: Option<u64>,
+    /// Hashes of the ids of its calls.
+    pub(super) calls: Vec<u64>,
+    /// Hashes of the ids of the calls that its results answer.
+    pub(super) results: Vec<u64>,
     /// Whether the message contains anything other than results.
     pub(super) has_text: bool,
-    /// The size in bytes of the content, as part of a request. Lines of 4 GiB or more are not parsed.
-    pub(super) size: u32,
+    /// The size in bytes of the content, as part of a request.
+    pub(super) size: usize,
 }
-
-/// The time of a line without a timestamp.
-const NO_TIME: Millis = Millis::MIN;
 
 /// The role of a line in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +58,8 @@ pub(super) fn hash(value: &impl Hash) -> u64 {
 }
 
 impl LineFact {
-    /// Returns the facts of a line. Hashes of the ids of its calls and results are appended to `ids`.
-    pub(super) fn of(entry: &Entry, line: usize, ids: &mut Vec<u64>) -> Self {
+    /// Returns the facts of a line.
+    pub(super) fn of(entry: &Entry, line: usize) -> Self {
         let kind = entry.kind();
         let is_tree = match kind {
             Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
@@ -79,7 +75,7 @@ impl LineFact {
             _ => RequestRole::NotSent,
         };
         let mut fact = Self {
-            line: line as u32,
+            line,
             in_tree: is_tree,
             sidechain: entry.is_sidechain(),
             boundary: subtype.as_deref() == Some(value::COMPACT_BOUNDARY),
@@ -87,70 +83,36 @@ impl LineFact {
             role,
             parent: ParentLine::Root,
             logical_parent: None,
-            time: entry.timestamp().unwrap_or(NO_TIME),
+            time: entry.timestamp(),
             uuid_hash: entry.uuid().map_or(0, |uuid| hash(&uuid)),
             reply_hash: None,
-            first_id: ids.len() as u32,
-            n_calls: 0,
-            n_results: 0,
+            calls: Vec::new(),
+            results: Vec::new(),
             has_text: kind == Kind::System && role == RequestRole::User,
             size: 0,
         };
         if matches!(kind, Kind::User | Kind::Assistant) {
-            fact.read_message(entry, ids);
+            fact.read_message(entry);
         }
         fact
     }
 
-    fn read_message(&mut self, entry: &Entry, ids: &mut Vec<u64>) {
+    fn read_message(&mut self, entry: &Entry) {
         let Some(message) = entry.message() else { return };
         if self.role == RequestRole::Assistant {
             let id = message.id().or_else(|| entry.uuid());
-            self.reply_hash = id.map(|id| NonZeroU64::new(hash(&id)).unwrap_or(NonZeroU64::MIN));
+            self.reply_hash = id.map(|id| hash(&id));
         }
         let Some(content) = message.content() else { return };
-        self.size = content.json().raw().len() as u32;
+        self.size = content.json().raw().len();
         self.has_text |= content.as_str().is_some();
-        let mut results = Vec::new();
         for block in content.blocks() {
             match block.kind().as_deref() {
-                Some(value::TOOL_USE) => ids.extend(block.id().map(|id| hash(&id))),
-                Some(value::TOOL_RESULT) => results.extend(block.tool_use_id().map(|id| hash(&id))),
+                Some(value::TOOL_USE) => self.calls.extend(block.id().map(|id| hash(&id))),
+                Some(value::TOOL_RESULT) => self.results.extend(block.tool_use_id().map(|id| hash(&id))),
                 _ => self.has_text = true,
             }
         }
-        self.n_calls = ids.len() as u32 - self.first_id;
-        self.n_results = results.len() as u32;
-        ids.extend(results);
-    }
-
-    /// Returns hashes of the ids of the calls, from the list of all ids.
-    pub(super) fn calls<'c>(&self, ids: &'c [u64]) -> &'c [u64] {
-        &ids[self.first_id as usize..][..self.n_calls as usize]
-    }
-
-    /// Returns hashes of the ids of the results, from the list of all ids.
-    pub(super) fn results<'c>(&self, ids: &'c [u64]) -> &'c [u64] {
-        &ids[(self.first_id + self.n_calls) as usize..][..self.n_results as usize]
-    }
-
-    /// Returns whether the line contains results.
-    pub(super) fn has_results(&self) -> bool {
-        self.n_results > 0
-    }
-
-    pub(super) fn time(&self) -> Option<Millis> {
-        Some(self.time).filter(|&time| time != NO_TIME)
-    }
-
-    /// Returns a hash of the message id of the reply.
-    pub(super) fn reply_hash(&self) -> Option<u64> {
-        self.reply_hash.map(NonZeroU64::get)
-    }
-
-    /// Returns the line number, counted from 0.
-    pub(super) fn line(&self) -> usize {
-        self.line as usize
     }
 
     /// Returns whether the line is part of a request.
@@ -202,7 +164,7 @@ impl SoundnessChecker {
         };
         let fault = match entry.uuid() {
             Some(uuid) => {
-                let position = self.line_facts.len() as u32;
+                let position = self.line_facts.len();
                 let again = self.uuids.insert(uuid.into_owned(), position).is_some();
                 again.then_some("another line has the same uuid")
             }
@@ -225,7 +187,7 @@ impl SoundnessChecker {
             _ => &[],
         };
         for uuid in keys.iter().filter_map(|key| named(key)) {
-            self.references.push((line as u32, (&*uuid).into()));
+            self.references.push((line, uuid.into_owned()));
         }
     }
 
@@ -251,7 +213,7 @@ impl SoundnessChecker {
                 "the message is empty",
             ));
         }
-        if let (Some(reply), Some(model)) = (fact.reply_hash(), message.and_then(|message| message.model())) {
+        if let (Some(reply), Some(model)) = (fact.reply_hash, message.and_then(|message| message.model())) {
             self.models.insert(reply, hash(&model));
         }
         for block in content.into_iter().flat_map(|content| content.blocks()) {
@@ -266,7 +228,7 @@ impl SoundnessChecker {
             }
             if block.is(value::THINKING) || block.is(value::REDACTED_THINKING) {
                 let thought = hash(&block.object().json().raw());
-                let reply = fact.reply_hash().unwrap_or(0);
+                let reply = fact.reply_hash.unwrap_or(0);
                 if self.known_thinking.insert((reply, thought)) {
                     self.thinking_hashes.entry(reply).or_default().push(thought);
                 }

@@ -14,7 +14,7 @@ impl SoundnessChecker {
         let mut section = MessageSection::default();
         for &position in chain {
             let fact = &self.line_facts[position];
-            let line = fact.line();
+            let line = fact.line;
             let mut breach =
                 |rule, message| breaches.push(RuleViolation::new(rule, line, fact.uuid_hash, message));
             if fact.boundary {
@@ -30,7 +30,7 @@ impl SoundnessChecker {
                     if section.last.is_none() {
                         breach(SoundnessRule::NotEmpty, BEGINS_WITH_REPLY);
                     }
-                    if section.last == Some(RequestRole::User) || section.reply != fact.reply_hash() {
+                    if section.last == Some(RequestRole::User) || section.reply != fact.reply_hash {
                         if !section.open_calls.is_empty() {
                             breach(
                                 SoundnessRule::PairedCalls,
@@ -39,20 +39,18 @@ impl SoundnessChecker {
                         }
                         section.open_calls.clear();
                     }
-                    fact.calls(&self.ids)
-                        .iter()
-                        .for_each(|call| *section.open_calls.entry(*call).or_default() += 1);
-                    section.reply = fact.reply_hash();
+                    fact.calls.iter().for_each(|call| *section.open_calls.entry(*call).or_default() += 1);
+                    section.reply = fact.reply_hash;
                     section.has_text = false;
-                    if fact.calls(&self.ids).iter().any(|call| !section.calls.insert(*call)) {
+                    if fact.calls.iter().any(|call| !section.calls.insert(*call)) {
                         breach(SoundnessRule::PairedCalls, "duplicate call");
                     }
                 }
                 RequestRole::User => {
-                    if fact.has_results() && section.has_text {
+                    if !fact.results.is_empty() && section.has_text {
                         breach(SoundnessRule::PairedCalls, "the result follows text in its message");
                     }
-                    for result in fact.results(&self.ids) {
+                    for result in &fact.results {
                         match section.open_calls.get_mut(result) {
                             Some(count) if *count > 1 => *count -= 1,
                             Some(_) => drop(section.open_calls.remove(result)),
@@ -66,10 +64,10 @@ impl SoundnessChecker {
                 }
             }
             section.last = Some(fact.role);
-            section.size += u64::from(fact.size);
+            section.size += fact.size as u64;
         }
         let Some(last) = chain.last().map(|&last| &self.line_facts[last]) else { return };
-        let (last, name) = (last.line(), last.uuid_hash);
+        let (last, name) = (last.line, last.uuid_hash);
         if !section.open_calls.is_empty() {
             breaches.push(RuleViolation::new(SoundnessRule::PairedCalls, last, name, "a call has no result"));
         }
@@ -94,10 +92,10 @@ impl SoundnessChecker {
             let fact = &self.line_facts[position];
             match fact.role {
                 RequestRole::NotSent => {}
-                RequestRole::User if !fact.has_results() => return None,
+                RequestRole::User if fact.results.is_empty() => return None,
                 RequestRole::User => results = true,
                 RequestRole::Assistant => {
-                    return fact.reply_hash().filter(|_| results).map(|reply| (fact.line(), reply));
+                    return fact.reply_hash.filter(|_| results).map(|reply| (fact.line, reply));
                 }
             }
         }
