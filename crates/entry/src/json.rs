@@ -201,65 +201,36 @@ impl<'a> Json<'a> {
     /// Visits the value and all values inside of it, in the order of the text. `visit` returns whether the
     /// values inside of an object or an array are visited, too.
     ///
-    /// Takes one pass over the text and no stack, so the depth of the value is not limited. The values inside
-    /// of a text of 4 GB or more are not visited.
+    /// Takes one pass over the text and does not recurse, so the depth of the value is not limited.
     pub fn visit_nested(self, mut visit: impl FnMut(NestedJson<'a>) -> bool) {
         let (text, bytes) = (self.0, self.0.as_bytes());
-        let is_short = u32::try_from(bytes.len()).is_ok();
-        let mut open: Vec<OpenContainer> = Vec::new();
-        let (mut pos, mut key) = (0, KeySpan::NONE);
+        // The objects and arrays that are open: whether each is an object, and the key that contains it.
+        let mut open: Vec<(bool, Option<JsonKey<'a>>)> = Vec::new();
+        let (mut pos, mut key) = (0, None);
         while let Some(&first) = bytes.get(pos) {
-            let is_visited = visit(NestedJson { text, pos, key: key.of(text) });
-            if is_visited && is_short && matches!(first, b'{' | b'[') {
-                open.push(OpenContainer { is_object: first == b'{', key });
+            let is_visited = visit(NestedJson { text, pos, key });
+            if is_visited && matches!(first, b'{' | b'[') {
+                open.push((first == b'{', key));
                 pos += 1;
             } else {
                 pos = skip_value(bytes, pos);
             }
             loop {
-                let Some(container) = open.last() else { return };
+                let Some(&(is_object, outer_key)) = open.last() else { return };
                 let Some(start) = next_item(bytes, pos) else {
                     pos = skip_white(bytes, pos) + 1;
                     open.pop();
                     continue;
                 };
-                (pos, key) = (start, container.key);
-                if container.is_object {
+                (pos, key) = (start, outer_key);
+                if is_object {
                     let key_end = skip_value(bytes, start);
-                    key = KeySpan { start: start as u32 + 1, end: key_end.saturating_sub(1) as u32 };
+                    key = text.get(start + 1..key_end.saturating_sub(1)).map(JsonKey);
                     pos = skip_white(bytes, skip_white(bytes, key_end) + 1);
                 }
                 break;
             }
         }
-    }
-}
-
-/// An object or array whose values are visited. There may be one per two bytes, so it is small.
-struct OpenContainer {
-    is_object: bool,
-    /// The key that contains it.
-    key: KeySpan,
-}
-
-/// The offsets of a key in a text of less than 4 GB.
-#[derive(Clone, Copy)]
-pub(crate) struct KeySpan {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-}
-
-impl KeySpan {
-    /// No key: a key begins after its quotation mark.
-    pub(crate) const NONE: Self = Self { start: 0, end: 0 };
-
-    pub(crate) fn is_none(self) -> bool {
-        self.start == 0
-    }
-
-    pub(crate) fn of(self, text: &str) -> Option<JsonKey<'_>> {
-        let key = (self.start > 0).then(|| text.get(self.start as usize..self.end as usize));
-        key.flatten().map(JsonKey)
     }
 }
 

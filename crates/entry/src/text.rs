@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::json::{JsonKey, KeySpan, decode, find_special, skip_white};
+use crate::json::{decode, find_special, skip_white};
 
 /// One string of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,70 +98,58 @@ fn is_opaque_key(key: &str) -> bool {
 /// The minimum length of a base64 string under such a key to be opaque data.
 const MIN_OPAQUE_LENGTH: usize = 40;
 
-/// An object that the scan is in. There may be one per five bytes, so it is small.
-struct Object {
-    /// Its index among the open objects and arrays.
-    frame: u32,
-    /// The key of the current member; empty before a key. The elements of an array have the key of the array.
-    key: KeySpan,
+/// An object or array that the scan is in.
+struct Container<'a> {
+    start: usize,
+    is_object: bool,
+    /// The key of the current member; `None` before a key. The elements of an array have the key of the array.
+    key: Option<&'a str>,
+    /// The position of the innermost object among the containers.
+    object: Option<usize>,
 }
 
 /// Calls `visit` for every string of a JSON text, in order.
 ///
-/// The text must be valid JSON. For other text the visited strings are unspecified, but nothing panics. The
-/// strings of a text of 4 GB or more are all prose without a key.
+/// The text must be valid JSON. For other text the visited strings are unspecified, but nothing panics.
 pub fn visit_strings<'a>(line: &'a str, mut visit: impl FnMut(LineString<'a>)) {
     let bytes = line.as_bytes();
-    let is_short = u32::try_from(bytes.len()).is_ok();
-    // Where the open objects and arrays begin. There may be as many as there are bytes, so no more is kept
-    // of arrays.
-    let mut frames: Vec<u32> = Vec::new();
-    let mut objects: Vec<Object> = Vec::new();
+    let mut open: Vec<Container<'a>> = Vec::new();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         match byte {
-            b'{' | b'[' if is_short => {
-                if byte == b'{' {
-                    objects.push(Object { frame: frames.len() as u32, key: KeySpan::NONE });
-                }
-                frames.push(at as u32);
+            b'{' => {
+                open.push(Container { start: at, is_object: true, key: None, object: Some(open.len()) });
             }
-            b'}' | b']' => {
-                frames.pop();
-                objects.pop_if(|object| object.frame as usize >= frames.len());
+            b'[' => {
+                let (key, object) = open.last().map_or((None, None), |around| (around.key, around.object));
+                open.push(Container { start: at, is_object: false, key, object });
             }
+            b'}' | b']' => drop(open.pop()),
             b',' => {
-                if let Some(object) = innermost(&mut objects, &frames) {
-                    object.key = KeySpan::NONE;
+                if let Some(object) = open.last_mut().filter(|container| container.is_object) {
+                    object.key = None;
                 }
             }
             b'"' => {
                 let start = at + 1;
                 let end = string_end(bytes, start);
                 let inner = &line[start..end];
-                let is_key = innermost(&mut objects, &frames).is_some_and(|object| object.key.is_none());
-                let object = objects.last();
-                let key = object.and_then(|object| object.key.of(line)).map_or("", JsonKey::raw);
-                let role = if is_key {
-                    StringRole::Key
-                } else {
-                    role(key, inner, is_format_object(line, &objects, frames.len()))
-                };
-                let above = object.and_then(|object| (object.frame as usize).checked_sub(1));
-                let is_array = |above: &usize| {
-                    let around = objects.len().checked_sub(2).map(|at| objects[at].frame as usize);
-                    around != Some(*above)
-                };
+                let around = open.last();
+                let is_key = around.is_some_and(|container| container.is_object && container.key.is_none());
+                let key = around.and_then(|container| container.key).unwrap_or_default();
+                let role = if is_key { StringRole::Key } else { role(key, inner, is_format_object(&open)) };
+                let object = around.and_then(|container| container.object);
+                let above = object.and_then(|object| open.get(object.checked_sub(1)?));
                 visit(LineString {
                     inner,
                     range: start..end,
                     role,
-                    key: if is_key { "" } else { key },
-                    object: object.map(|object| frames[object.frame as usize] as usize),
-                    array: above.filter(is_array).map(|at| frames[at] as usize),
+                    key,
+                    object: object.map(|object| open[object].start),
+                    array: above.filter(|above| !above.is_object).map(|array| array.start),
                 });
-                if let Some(object) = objects.last_mut().filter(|_| is_key) {
-                    object.key = KeySpan { start: start as u32, end: end as u32 };
+                if let Some(object) = open.last_mut().filter(|_| is_key) {
+                    object.key = Some(inner);
                 }
                 at = end;
             }
@@ -169,11 +157,6 @@ pub fn visit_strings<'a>(line: &'a str, mut visit: impl FnMut(LineString<'a>)) {
         }
         at = skip_white(bytes, at + 1);
     }
-}
-
-/// Returns the object whose members the scan is among; `None` if it is in an array.
-fn innermost<'o>(objects: &'o mut [Object], frames: &[u32]) -> Option<&'o mut Object> {
-    objects.last_mut().filter(|object| object.frame as usize + 1 == frames.len())
 }
 
 /// Where the string ends whose text begins at `start`: at its closing quote, or with the line.
@@ -188,14 +171,11 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Whether the innermost of `depth` objects and arrays is one of the format's own: the line, its message,
-/// or a block of that.
-fn is_format_object(line: &str, objects: &[Object], depth: usize) -> bool {
-    let has = |frame: usize, key: &str| {
-        let key_of = |object: &Object| object.key.of(line).map(JsonKey::raw);
-        objects.get(frame).is_some_and(|object| object.frame as usize == frame && key_of(object) == Some(key))
-    };
-    match depth {
+/// Whether the innermost object or array is one of the format's own: the line, its message, or a block of
+/// that.
+fn is_format_object(open: &[Container<'_>]) -> bool {
+    let has = |position: usize, key: &str| open[position].is_object && open[position].key == Some(key);
+    match open.len() {
         1 => true,
         2 => has(0, "message"),
         4 => has(0, "message") && has(1, "content"),
