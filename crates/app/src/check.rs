@@ -1,14 +1,14 @@
 //! Health checks of sessions: their lines, their sub-agents, and their place in a home.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 use rayon::prelude::*;
 use threadline_edit::REPAIRED_CODES;
-use threadline_entry::{Code, Entry, Finding, Kind, Severity, StringRole, visit_strings};
+use threadline_entry::{Code, Entry, Finding, Kind, Position, Severity, StringRole, visit_strings};
 use threadline_secret::Rules;
 use threadline_session::Session;
 use threadline_store::{SessionFile, agent_id};
@@ -18,6 +18,7 @@ use crate::config::App;
 use crate::error::AppError;
 use crate::list::SessionSummary;
 use crate::load::{logs_below, read_session};
+use crate::session_secrets::{SecretLines, SessionSecrets};
 
 /// Findings of a check, by file.
 #[derive(Debug, Default)]
@@ -119,9 +120,22 @@ pub struct CheckTargets {
     /// Findings about the homes themselves.
     findings: Vec<(Arc<Path>, Finding)>,
     unread: Vec<AppError>,
+    secrets: Arc<SessionSecrets>,
 }
 
 impl App {
+    /// Selects a session of a home with its sub-agents.
+    pub fn session_to_check(&self, file: SessionFile) -> CheckTargets {
+        let mut targets = self.no_check_targets();
+        targets.add_logs(&file);
+        targets.placed.push(file);
+        targets
+    }
+
+    fn no_check_targets(&self) -> CheckTargets {
+        CheckTargets { secrets: Arc::clone(self.config().mask.finder()), ..CheckTargets::default() }
+    }
+
     /// Returns the sessions, files and folders to check, by name. If `named` is empty, returns all sessions
     /// and includes findings about their homes.
     ///
@@ -129,7 +143,7 @@ impl App {
     ///
     /// If a name matches no session or several, or if a named folder cannot be read.
     pub fn check_targets(&self, named: &[String], now: SystemTime) -> Result<CheckTargets, AppError> {
-        let mut targets = CheckTargets::default();
+        let mut targets = self.no_check_targets();
         for name in named {
             if Path::new(name).is_dir() {
                 targets.logs.extend(logs_below(Path::new(name))?);
@@ -156,14 +170,6 @@ impl App {
 }
 
 impl CheckTargets {
-    /// Selects a session of a home with its sub-agents.
-    pub fn of_session(file: SessionFile) -> Self {
-        let mut targets = Self::default();
-        targets.add_logs(&file);
-        targets.placed.push(file);
-        targets
-    }
-
     /// Adds the log of a session and those of its sub-agents.
     fn add_logs(&mut self, file: &SessionFile) {
         let agents = file.agents();
@@ -174,7 +180,7 @@ impl CheckTargets {
 
     /// Checks all targets in parallel. `progress` is called once per log.
     pub fn check(self, progress: &(dyn Fn() + Sync)) -> CheckReport {
-        let Self { logs, placed, mut findings, mut unread } = self;
+        let Self { logs, placed, mut findings, mut unread, secrets } = self;
         for file in &placed {
             match file.audit() {
                 Ok(found) => {
@@ -184,13 +190,24 @@ impl CheckTargets {
                 Err(error) => unread.push(error.into()),
             }
         }
-        let check = |path: &PathBuf| {
-            let found = check_log(path);
-            progress();
-            found.map(|found| (Arc::<Path>::from(path.as_path()), found))
+        // The logs of a session share a cache.
+        let mut sessions: BTreeMap<PathBuf, Vec<&PathBuf>> = BTreeMap::new();
+        for log in &logs {
+            sessions.entry(LogOwner::of(log).log).or_default().push(log);
+        }
+        let check = |(session, logs): (&PathBuf, &Vec<&PathBuf>)| {
+            let mut lines = secrets.lines(&RULES, session);
+            let check = |path: &&PathBuf| {
+                let found = check_log(path, &mut lines);
+                progress();
+                found.map(|found| (Arc::<Path>::from(path.as_path()), found))
+            };
+            let checked: Vec<_> = logs.iter().map(check).collect();
+            lines.save();
+            checked
         };
-        let checked: Vec<_> = logs.par_iter().map(check).collect();
-        for result in checked {
+        let checked: Vec<_> = sessions.par_iter().map(check).collect();
+        for result in checked.into_iter().flatten() {
             match result {
                 Ok((path, found)) => findings.extend(found.into_iter().map(|one| (Arc::clone(&path), one))),
                 Err(error) => unread.push(error),
@@ -206,15 +223,23 @@ impl CheckTargets {
 /// # Errors
 ///
 /// If the file cannot be read.
-pub fn check_log(path: &Path) -> Result<Vec<Finding>, AppError> {
+fn check_log(path: &Path, secrets: &mut SecretLines) -> Result<Vec<Finding>, AppError> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
-    Ok(all_findings(&read_session(path, &id)?))
+    let session = read_session(path, &id)?;
+    let lines = secrets.of_log(&RULES, path).map_err(AppError::read(path))?;
+    let has_secrets = |at: Position| lines.binary_search_by_key(&at.line_no, |at| at.line_no).is_ok();
+    Ok(findings_of(&session, has_secrets))
 }
 
 /// Returns the findings about a session and the secrets in it, in file order.
 pub(crate) fn all_findings(session: &Session) -> Vec<Finding> {
+    findings_of(session, |_| true)
+}
+
+/// Returns the findings about a session and the secrets in some of its lines, in file order.
+fn findings_of(session: &Session, may_have_secrets: impl Fn(Position) -> bool) -> Vec<Finding> {
     let mut findings = session.findings().to_vec();
-    for entry in session.entries() {
+    for entry in session.entries().iter().filter(|entry| may_have_secrets(entry.at())) {
         let secret = |what: &str| Finding::new(Code::Secret, entry.at(), format!("{what} in plain text"));
         findings.extend(secrets_in(entry).into_iter().map(secret));
     }
@@ -222,10 +247,11 @@ pub(crate) fn all_findings(session: &Session) -> Vec<Finding> {
     findings
 }
 
+static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
+
 /// Returns the kinds of secrets in a line, each once. Ids and opaque data, such as signatures and images, are
 /// skipped.
 fn secrets_in(entry: &Entry) -> Vec<&'static str> {
-    static RULES: LazyLock<Rules> = LazyLock::new(Rules::new);
     let mut kinds = Vec::new();
     let mut add = |key: &str, text: &str| {
         for found in RULES.find_in_member(key, text) {

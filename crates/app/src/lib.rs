@@ -124,7 +124,7 @@ mod usage;
 #[doc = include_str!("../../../docs/guide/library.md")]
 struct GuideExamples;
 
-pub use check::{CheckReport, CheckTargets, CodeSummary, LogOwner, check_log};
+pub use check::{CheckReport, CheckTargets, CodeSummary, LogOwner};
 pub use config::{App, AppConfig};
 pub use context::SessionContext;
 pub use counter::{SessionCounter, SessionFigures};

@@ -69,7 +69,7 @@ impl Mask {
     }
 
     /// Returns the finder of the secrets of sessions.
-    pub(crate) fn finder(&self) -> &SessionSecrets {
+    pub(crate) fn finder(&self) -> &Arc<SessionSecrets> {
         &self.secrets
     }
 

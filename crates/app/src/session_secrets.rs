@@ -5,6 +5,7 @@
 //! lines are examined again. The cache contains places and no text, and can be deleted at any time.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -34,6 +35,12 @@ pub(crate) struct SessionSecrets {
     /// The secrets of the sessions that were masked, by the path of the first log, with the versions of all
     /// logs.
     known: Mutex<HashMap<PathBuf, (Vec<LogVersion>, Option<Arc<KnownSecrets>>)>>,
+}
+
+impl fmt::Debug for SessionSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionSecrets").field("folder", &self.folder).finish_non_exhaustive()
+    }
 }
 
 impl SessionSecrets {
@@ -88,6 +95,22 @@ pub(crate) struct SecretLines {
 }
 
 impl SecretLines {
+    /// Returns the lines of a log that contain secrets, among others.
+    pub(crate) fn of_log(&mut self, rules: &Rules, path: &Path) -> io::Result<Vec<Position>> {
+        let version = LogVersion::of_file(&open_regular(path)?.metadata()?);
+        if let Some(lines) = self.known(path, version.as_ref()) {
+            return Ok(lines);
+        }
+        let mut redactor = Redactor::new(rules);
+        let mut lines = LineReader::new(open_regular(path)?);
+        while let Some(line) = lines.next()? {
+            redactor.learn_line(&line);
+        }
+        let lines = redactor.take_source_lines();
+        self.add(path, version, &lines);
+        Ok(lines)
+    }
+
     /// Lets a redactor learn the secrets of a file: of its lines if `is_log`, else of its text.
     pub(crate) fn learn_file(
         &mut self,
@@ -179,4 +202,85 @@ fn learn_lines(
     }
     redactor.take_source_lines();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SECRET: &str = "Weft-42-wArp";
+
+    /// Writes a log that has not changed for a while, as far as its times tell.
+    fn write_log(path: &Path) {
+        let lines = [
+            r#"{"type":"x","text":"nothing"}"#,
+            r#"{"content":[{"id":"t1","input":{"command":"printenv DB_PASSWORD"}}]}"#,
+            r#"{"content":[{"tool_use_id":"t1","content":"shuttle7-prod\n"}]}"#,
+            r#"{"text":"it was [secret:assignment:4] before"}"#,
+            r#"{"text":"DB_PASSWORD=Weft-42-wArp\n"} {"text":"two objects"}"#,
+        ];
+        std::fs::write(path, lines.join("\n")).unwrap();
+    }
+
+    fn found(secrets: &SessionSecrets, log: &Path, later: Duration) -> Vec<MaskedSecret> {
+        let rules = Rules::new();
+        let mut lines = secrets.lines(&rules, log);
+        lines.now += later;
+        let found = lines.learn_file(&mut Redactor::new(&rules), log, true).unwrap();
+        lines.save();
+        found
+    }
+
+    #[test]
+    fn secrets_are_the_same_with_and_without_a_cache() {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, cache) = (dir.path().join("s.jsonl"), dir.path().join("cache"));
+        write_log(&log);
+        let secrets = SessionSecrets::new(Some(&cache), "build");
+        let later = Duration::from_secs(3600);
+        let first = found(&secrets, &log, later);
+        assert_eq!(first.len(), 2, "{first:?}");
+        assert_eq!(first[0].at.map(|at| at.line_no), Some(3));
+        assert_eq!(first[1].placeholder.as_ref(), "[secret:assignment:5]");
+        let files = || std::fs::read_dir(cache.join("secrets")).map_or(0, Iterator::count);
+        assert_eq!(files(), usize::from(cfg!(unix)));
+        assert_eq!(found(&secrets, &log, later), first);
+        std::fs::remove_dir_all(&cache).unwrap();
+        assert_eq!(found(&secrets, &log, later), first);
+        // Another build may have other rules.
+        assert_eq!(found(&SessionSecrets::new(Some(&cache), "other"), &log, later), first);
+        assert_eq!(found(&SessionSecrets::default(), &log, later), first);
+    }
+
+    #[test]
+    fn a_log_that_has_changed_is_searched_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, cache) = (dir.path().join("s.jsonl"), dir.path().join("cache"));
+        write_log(&log);
+        let secrets = SessionSecrets::new(Some(&cache), "build");
+        let later = Duration::from_secs(3600);
+        assert_eq!(found(&secrets, &log, later).len(), 2);
+        std::fs::write(&log, "{\"text\":\"TOKEN=kQ8zR4tVbN2xLm7pWs5dq\"}\n").unwrap();
+        assert_eq!(found(&secrets, &log, later).len(), 1);
+        // A log that was changed just now may change again at the same time.
+        std::fs::remove_dir_all(&cache).unwrap();
+        assert_eq!(found(&secrets, &log, Duration::ZERO).len(), 1);
+        assert!(!cache.exists());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_cache_is_private_and_contains_no_secret() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (log, cache) = (dir.path().join("s.jsonl"), dir.path().join("cache"));
+        write_log(&log);
+        found(&SessionSecrets::new(Some(&cache), "build"), &log, Duration::from_secs(3600));
+        let file = std::fs::read_dir(cache.join("secrets")).unwrap().next().unwrap().unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let content = std::fs::read(file.path()).unwrap();
+        assert!(!content.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()));
+    }
 }

@@ -57,6 +57,8 @@ pub struct Redactor<'r> {
     /// The calls whose commands print a secret, and whose results have not been read, by id, with the
     /// position of their line.
     printers: HashMap<String, (SecretPrinter, Position)>,
+    /// The line that is learnt, which may contain several entries; [`Position::START`] in other files.
+    line: Position,
     /// The lines that something was learnt from, by offset, with their numbers.
     source_lines: BTreeMap<u64, u64>,
 }
@@ -78,6 +80,7 @@ impl<'r> Redactor<'r> {
             has_learnt: false,
             clean_strings: HashSet::default(),
             printers: HashMap::default(),
+            line: Position::START,
             source_lines: BTreeMap::new(),
         }
     }
@@ -85,7 +88,10 @@ impl<'r> Redactor<'r> {
     /// Learns the secrets in a session.
     pub fn learn(&mut self, session: &Session) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
-        session.entries().iter().for_each(|entry| self.learn_entry(entry, &mut hits));
+        for entry in session.entries() {
+            self.line = entry.at();
+            self.learn_entry(entry, &mut hits);
+        }
         hits
     }
 
@@ -96,6 +102,7 @@ impl<'r> Redactor<'r> {
 
     /// Learns the secrets in a line of a log.
     pub fn learn_line(&mut self, line: &LogLine<'_>) -> Vec<MaskedSecret> {
+        self.line = line.at;
         let mut hits = Vec::new();
         parse_line(line, |entry, _| self.learn_entry(&entry, &mut hits));
         hits
@@ -104,6 +111,7 @@ impl<'r> Redactor<'r> {
     /// Learns the secrets in any other file.
     pub fn learn_file(&mut self, content: &[u8]) -> Vec<MaskedSecret> {
         let mut hits = Vec::new();
+        self.line = Position::START;
         for chunk in content.utf8_chunks() {
             self.learn_text(chunk.valid(), None, "", &mut hits);
         }
@@ -151,7 +159,7 @@ impl<'r> Redactor<'r> {
                 key::ID => call_id = text.inner,
                 key::COMMAND if !call_id.is_empty() => {
                     if let Some(printer) = SecretPrinter::of_command(&decode(text.inner)) {
-                        self.printers.insert(call_id.to_owned(), (printer, at));
+                        self.printers.insert(call_id.to_owned(), (printer, self.line));
                     }
                 }
                 key::TOOL_USE_ID => printer = self.printers.remove(text.inner).or(printer),
@@ -213,7 +221,7 @@ impl<'r> Redactor<'r> {
             }
             let output = decode(text.inner);
             if let Some(found) = self.rules.find_printed(printer, &output) {
-                self.add_source(Some(call_at));
+                self.add_source(call_at);
                 self.learn_match(&found, &output[found.range.clone()], Some(at), text.key, hits);
             }
         });
@@ -229,7 +237,7 @@ impl<'r> Redactor<'r> {
     ) -> bool {
         if text.contains("[secret:") || text.contains("[personal:") {
             self.replacer.reserve(text);
-            self.add_source(at);
+            self.add_source(self.line);
         }
         let all = self.rules.find_in_member(key, text);
         for found in &all {
@@ -238,9 +246,8 @@ impl<'r> Redactor<'r> {
         !all.is_empty()
     }
 
-    fn add_source(&mut self, at: Option<Position>) {
-        let at = at.unwrap_or(Position::START);
-        self.source_lines.insert(at.byte_offset, at.line_no);
+    fn add_source(&mut self, line: Position) {
+        self.source_lines.insert(line.byte_offset, line.line_no);
     }
 
     /// Learns a secret, and adds it to `hits`.
@@ -252,7 +259,7 @@ impl<'r> Redactor<'r> {
         key: &str,
         hits: &mut Vec<MaskedSecret>,
     ) {
-        self.add_source(at);
+        self.add_source(self.line);
         hits.push(MaskedSecret {
             kind: found.kind.to_owned(),
             description: found.description.to_owned(),

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use threadline_app::CheckTargets;
 use threadline_testkit::TestHome;
 
 use crate::app;
@@ -23,7 +22,7 @@ fn a_session_and_a_home_have_the_same_findings() {
     let all = app.check_targets(&[], SystemTime::UNIX_EPOCH).unwrap().check(&step);
     assert_eq!((all.n_logs, n_steps.into_inner()), (2, 2));
     assert!(all.unread.is_empty());
-    let mut one = CheckTargets::of_session(app.find("last").unwrap()).check(&|| ());
+    let mut one = app.session_to_check(app.find("last").unwrap()).check(&|| ());
     let about = |findings: &[(std::sync::Arc<std::path::Path>, threadline_entry::Finding)]| {
         findings.iter().filter(|(path, _)| **path == *log).map(|(_, found)| found.code).collect::<Vec<_>>()
     };
@@ -42,7 +41,7 @@ fn notes_are_no_problems_and_unreadable_sub_agents_are_reported() {
     // A file in the place of the folder.
     home.file(format!("projects/-home-ada-loom/{id}/subagents"), "");
     let app = app(&home);
-    let mut report = CheckTargets::of_session(app.find("last").unwrap()).check(&|| ());
+    let mut report = app.session_to_check(app.find("last").unwrap()).check(&|| ());
     assert_eq!((report.totals(), report.n_problems()), ("no problems found, 1 note".to_owned(), 0));
     assert_eq!((report.remove_notes(), report.totals()), (1, "no problems found".to_owned()));
     assert_eq!(report.unread.len(), 1);

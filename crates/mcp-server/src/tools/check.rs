@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use threadline_app::{CheckTargets, LogOwner};
+use threadline_app::LogOwner;
 use threadline_view::humanize::plural;
 
 use crate::answer::AnswerEnd;
@@ -76,7 +76,7 @@ impl HistoryTool for CheckSession {
     ) -> Result<ToolAnswer<CheckAnswer>, HistoryError> {
         let (file, _) = history.find(&arguments.session)?;
         let summary = history.summary(file.clone())?;
-        let mut report = CheckTargets::of_session(file.clone()).check(&|| ());
+        let mut report = history.app.session_to_check(file.clone()).check(&|| ());
         let n_notes = if arguments.notes == Some(true) { 0 } else { report.remove_notes() };
         report.findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
         let (repairable, _) = report.repairable();

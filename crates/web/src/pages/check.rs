@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use threadline_app::edit::{ChangeGroup, ChangeKind, EditError, EditTarget};
-use threadline_app::{AppError, CheckTargets, LogOwner, SessionFile};
+use threadline_app::{AppError, LogOwner, SessionFile};
 use threadline_entry::Finding;
 use threadline_html::{CheckPage, PageFrame, RepairPlan, ViewerTab};
 use threadline_view::humanize::plural;
@@ -27,7 +27,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
         return Err(PageError::failed("Session too large to check here")
             .with_hint(format!("Run `threadline check {id}` in a terminal.")));
     }
-    let mut report = CheckTargets::of_session(file.clone()).check(&|| ());
+    let mut report = state.app.session_to_check(file.clone()).check(&|| ());
     // The page is about the session; without its own log there is none.
     let is_own = |error: &mut AppError| matches!(error, AppError::Read { path, .. } if *path == file.path);
     if let Some(error) = report.unread.extract_if(.., is_own).next() {
