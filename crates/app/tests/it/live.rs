@@ -221,7 +221,7 @@ fn masked_titles(home: &TestHome, id: &str) -> ([Vec<String>; 2], String) {
 }
 
 #[test]
-fn layouts_are_masked_before_all_secrets_are_learnt() {
+fn layouts_are_masked_with_the_secrets_of_all_lines() {
     let home = TestHome::new();
     let id = session_uuid("one");
     let password = ["mVq3", "xT81", "pLz0"].concat();
