@@ -23,7 +23,7 @@ use self::segment::{NameCounter, SegmentContent, TodoItem, TodoList};
 use crate::draft::EditDraft;
 use crate::seed::PlanSeed;
 use crate::splice::Splice;
-use crate::tokens::tokens;
+use crate::tokens::{text_tokens, tokens};
 use crate::usage_reset::RESET_REASON;
 
 /// Options of a compression.
@@ -96,7 +96,7 @@ pub struct Compression<'s> {
     session: &'s Session,
     segments: Vec<TurnSegment<'s>>,
     frequency: WordFrequency,
-    root: Option<String>,
+    project_dir: Option<String>,
     original: Option<String>,
 }
 
@@ -128,11 +128,10 @@ impl<'s> Compression<'s> {
                 });
             }
         }
-        let mut rarity = WordFrequency::default();
-        segments.iter().for_each(|segment| segment.content.texts().for_each(|text| rarity.add(text)));
-        let root = session.entries().iter().find_map(|entry| Some(entry.cwd()?.into_owned()));
-        let mut this =
-            Self { session, segments, frequency: rarity, root, original: options.original.clone() };
+        let mut frequency = WordFrequency::default();
+        segments.iter().for_each(|segment| segment.content.texts().for_each(|text| frequency.add(text)));
+        let project_dir = session.first_cwd().map(Into::into);
+        let mut this = Self { session, segments, frequency, project_dir, original: options.original.clone() };
         if this.segments.len() < 2 {
             return Err(CompressError::TooShort);
         }
@@ -144,11 +143,7 @@ impl<'s> Compression<'s> {
             return Err(CompressError::TooShort);
         }
         let summarised_tokens: u64 = this.summarised().map(|segment| segment.tokens).sum();
-        if this.summary().len() as u64 / 4 >= summarised_tokens {
-            Err(CompressError::NoGain)
-        } else {
-            Ok(this)
-        }
+        if text_tokens(&this.summary()) >= summarised_tokens { Err(CompressError::NoGain) } else { Ok(this) }
     }
 
     /// Returns the part to summarise as messages, as a version of Claude Code would send it.
@@ -161,28 +156,19 @@ impl<'s> Compression<'s> {
     fn set_bands(&mut self, bands: &[SummaryBand]) {
         let count = self.segments.len();
         for (i, segment) in self.segments.iter_mut().enumerate().take(count - 1) {
-            let place = i * 100 / count;
-            segment.level = bands.iter().find(|band| place < usize::from(band.until)).map(|band| band.level);
-        }
-        self.close_gaps();
-    }
-
-    /// Makes the summarised segments contiguous: those before the last summarised one cannot be kept.
-    fn close_gaps(&mut self) {
-        let end =
-            self.segments.iter().rposition(|segment| segment.level.is_some()).map_or(0, |last| last + 1);
-        for segment in &mut self.segments[..end] {
-            segment.level.get_or_insert(SummaryLevel::Long);
+            let percent = i * 100 / count;
+            segment.level =
+                bands.iter().find(|band| percent < usize::from(band.until)).map(|band| band.level);
         }
     }
 
-    /// Selects levels of detail for a token budget: keeps the newest segments, then raises the level of
-    /// the others, newest first.
+    /// Selects levels of detail for a token budget: keeps the newest segments in up to 70 % of the budget,
+    /// then raises the level of the others, newest first, to long in up to 90 % and to short in the rest.
     fn fit(&mut self, budget: u64) {
         let cost = |this: &Self, i: usize, level: SummaryLevel| {
             let mut text = String::new();
             this.summarise(&this.segments[i], &this.segments[i].content, level, &mut text);
-            text.len() as u64 / 4
+            text_tokens(&text)
         };
         let count = self.segments.len();
         let last = count - 1;
@@ -191,7 +177,8 @@ impl<'s> Compression<'s> {
         }
         let mut costs: Vec<u64> = (0..last).map(|i| cost(self, i, SummaryLevel::Bare)).collect();
         costs.push(self.segments[last].tokens);
-        let head = self.summary_head().len() as u64 / 4 + 100;
+        // 100 tokens for the final state, which depends on the selection.
+        let head = text_tokens(&self.summary_head()) + 100;
         let mut total: u64 = head + costs.iter().sum::<u64>();
         let mut first_kept = last;
         while first_kept > 0 {
@@ -206,7 +193,7 @@ impl<'s> Compression<'s> {
         }
         for (level, share) in [(SummaryLevel::Long, 9), (SummaryLevel::Short, 10)] {
             for i in (0..first_kept).rev() {
-                if self.segments[i].level >= Some(level) {
+                if self.segments[i].level.is_some_and(|current| current >= level) {
                     continue;
                 }
                 let now = cost(self, i, level);
@@ -229,13 +216,13 @@ impl<'s> Compression<'s> {
 
     /// Returns the numbers of turns that are summarised, at least in part, and kept.
     pub fn turns(&self) -> (usize, usize) {
-        let count = |numbers: &mut dyn Iterator<Item = usize>| {
-            let mut last = 0;
-            numbers.filter(|&number| std::mem::replace(&mut last, number) != number).count()
+        let count = |mut turns: Vec<usize>| {
+            turns.dedup();
+            turns.len()
         };
         (
-            count(&mut self.summarised().map(|segment| segment.turn)),
-            count(&mut self.kept().map(|segment| segment.turn)),
+            count(self.summarised().map(|segment| segment.turn).collect()),
+            count(self.kept().map(|segment| segment.turn).collect()),
         )
     }
 
@@ -291,10 +278,10 @@ impl<'s> Compression<'s> {
         out: &mut String,
     ) {
         let start = out.len();
-        let goes_on = if segment.is_first { "" } else { " continued=\"true\"" };
-        let _ = writeln!(out, "<turn number=\"{}\"{goes_on}>", segment.turn);
+        let continued = if segment.is_first { "" } else { " continued=\"true\"" };
+        let _ = writeln!(out, "<turn number=\"{}\"{continued}>", segment.turn);
         let content_start = out.len();
-        content.write(self.session, level, self.root.as_deref(), &self.frequency, out);
+        content.write(self.session, level, self.project_dir.as_deref(), &self.frequency, out);
         if out.len() == content_start {
             out.truncate(start);
         } else {
@@ -307,7 +294,7 @@ impl<'s> Compression<'s> {
         let mut files = NameCounter::default();
         let mut todos = TodoList::default();
         for segment in self.summarised() {
-            let changed = segment.content.changed_files(self.session, self.root.as_deref());
+            let changed = segment.content.changed_files(self.session, self.project_dir.as_deref());
             changed.into_iter().for_each(|path| files.add(path));
             segment.content.update_todos(self.session, &mut todos);
         }
@@ -333,21 +320,22 @@ impl<'s> Compression<'s> {
         out.push_str("</state>\n");
     }
 
-    /// Replaces the summarised lines with a boundary and a summary. If `leave`, the lines stay above the
-    /// boundary, as in a compaction by Claude Code; otherwise they are removed.
-    pub fn apply(&self, draft: &mut EditDraft<'s>, summary: &str, leave: bool) {
+    /// Replaces the summarised lines with a boundary and a summary. If `keep_original`, the lines stay
+    /// above the boundary, as in a compaction by Claude Code; otherwise they are removed.
+    pub fn apply(&self, draft: &mut EditDraft<'s>, summary: &str, keep_original: bool) {
         let session = self.session;
         let entries = session.entries();
-        let Some(first) = self.kept().next().and_then(|segment| segment.lines.first().copied()) else {
+        let Some(first_kept) = self.kept().next().and_then(|segment| segment.lines.first().copied()) else {
             return;
         };
         let after = self.summarised().last().and_then(|segment| segment.lines.last().copied());
-        let context = context_before(session, first);
-        let time = session.timestamp(first).unwrap_or_default() - 2;
+        let context = context_before(session, first_kept);
+        // The boundary and the summary are one millisecond apart, and before the first kept line.
+        let time = session.timestamp(first_kept).unwrap_or_default() - 2;
         let seed = format!("{} {}", session.id().unwrap_or_default(), entries.len());
         let seed = PlanSeed { seed, now: 0 };
         let (boundary_id, summary_id) = (seed.uuid("boundary"), seed.uuid("summary"));
-        let before: u64 = self.segments.iter().map(|segment| segment.tokens).sum();
+        let pre_tokens: u64 = self.segments.iter().map(|segment| segment.tokens).sum();
         let why = "summarised";
         let boundary = CompactBoundaryLine {
             uuid: &boundary_id,
@@ -355,7 +343,7 @@ impl<'s> Compression<'s> {
             timestamp: time,
             context: &context,
             trigger: "manual",
-            pre_tokens: before,
+            pre_tokens,
             details: None,
         };
         draft.insert(after, boundary.to_line(), "the boundary");
@@ -365,23 +353,24 @@ impl<'s> Compression<'s> {
             ..UserLine::new(header, &context, UserContent::Text(summary))
         };
         draft.insert(after, summary.to_line(), "the summary");
-        if !leave {
+        if !keep_original {
             let mut kept = IndexVec::filled(false, entries.len());
             self.kept().flat_map(|segment| &segment.lines).for_each(|&idx| kept[idx] = true);
             for &idx in
                 session.thread().entries.iter().chain(self.summarised().flat_map(|segment| &segment.lines))
             {
                 let speaks = matches!(entries[idx].kind(), Kind::User | Kind::Assistant | Kind::System);
-                let is_before = after.is_some_and(|after| idx <= after) || idx < first;
+                let is_before = after.is_some_and(|after| idx <= after) || idx < first_kept;
                 if !kept[idx] && !draft.is_removed(idx) && (speaks || is_before) {
                     draft.remove(idx, why);
                 }
             }
             for (idx, entry) in entries.enumerated() {
                 if entry.kind() == Kind::FileHistorySnapshot || entry.kind() == Kind::FileHistoryDelta {
-                    let about = entry.get(key::SNAPSHOT_MESSAGE_ID).or_else(|| entry.get(key::MESSAGE_ID));
-                    let about = about.and_then(|id| session.find(&id.as_str()?));
-                    if about.is_some_and(|about| !kept[about]) && idx < first {
+                    let prompt_id =
+                        entry.get(key::SNAPSHOT_MESSAGE_ID).or_else(|| entry.get(key::MESSAGE_ID));
+                    let prompt = prompt_id.and_then(|id| session.find(&id.as_str()?));
+                    if prompt.is_some_and(|prompt| !kept[prompt]) && idx < first_kept {
                         draft.remove(idx, "file history of summarised turns");
                     }
                 }
@@ -400,8 +389,8 @@ impl<'s> Compression<'s> {
             let Some(usage) = entry.message().and_then(|message| message.object().get(key::USAGE)) else {
                 continue;
             };
-            for key in [key::INPUT_TOKENS, key::CACHE_CREATION_INPUT_TOKENS, key::CACHE_READ_INPUT_TOKENS] {
-                if let Some(old) = usage.get(key).filter(|old| old.as_u64().is_some_and(|old| old > 0)) {
+            for count in [key::INPUT_TOKENS, key::CACHE_CREATION_INPUT_TOKENS, key::CACHE_READ_INPUT_TOKENS] {
+                if let Some(old) = usage.get(count).filter(|old| old.as_u64().is_some_and(|old| old > 0)) {
                     draft.splice(idx, Splice::replace(entry.text(), old.raw(), "0"), RESET_REASON);
                 }
             }
@@ -443,9 +432,9 @@ fn split(session: &Session, lines: Vec<EntryIndex>) -> Vec<Vec<EntryIndex>> {
 
 /// The context of the lines that a compaction adds before a line: that of the nearest line above it.
 fn context_before(session: &Session, before: EntryIndex) -> LineContext<'_> {
-    let model = session.entries()[EntryIndex::FIRST..before.next()].iter().rev().find(|entry: &&Entry| {
+    let template = session.entries()[EntryIndex::FIRST..before.next()].iter().rev().find(|entry: &&Entry| {
         matches!(entry.kind(), Kind::User | Kind::Assistant) && entry.session_id().is_some()
     });
-    let context = model.map(LineContext::of).unwrap_or_default();
+    let context = template.map(LineContext::of).unwrap_or_default();
     LineContext { is_sidechain: false, agent_id: None, slug: None, ..context }
 }

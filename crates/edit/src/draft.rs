@@ -199,7 +199,8 @@ impl<'s> EditDraft<'s> {
         self.line_edits.entry(entry_idx).or_default()
     }
 
-    /// Removes a line. The reason is shown in the plan: a few words, lower case.
+    /// Removes a line. The reason is shown in the plan: a few words, lower case. A line that was removed
+    /// before has several reasons.
     pub fn remove(&mut self, entry_idx: EntryIndex, why: impl Into<Cow<'static, str>>) {
         let line_edit = self.line_edit_mut(entry_idx);
         line_edit.reasons.add(why, true);

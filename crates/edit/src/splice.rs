@@ -66,8 +66,14 @@ pub fn set(entry: &Entry, key: &str, value: &str) -> Option<Splice> {
     Some(Splice::new(end..end, format!("{comma}\"{key}\":{value}")))
 }
 
-/// The ranges of `line` to take out so that the members of an object, or the items of an array, for
-/// which `goes` says so are gone, with the commas that set them apart.
+/// Deletes a member of a line.
+pub(crate) fn delete_key(entry: &Entry, key: &str) -> Vec<Splice> {
+    let object = entry.object().map(|object| object.json());
+    object.map_or(Vec::new(), |json| delete_parts(entry.text(), json, |_, name, _| name == Some(key)))
+}
+
+/// Deletes the members of an object, or the items of an array, for which `goes` returns true, with their
+/// commas. `goes` is called with the index, the key (of a member), and the value.
 pub fn delete_parts<'a>(
     line: &str,
     json: Json<'a>,

@@ -13,7 +13,7 @@ use threadline_session::{CallIndex, EntryIndex, ReplyIndex, Session, ToolCall, T
 use crate::arrange;
 use crate::draft::EditDraft;
 use crate::sanitize::{is_thinking, pending_reply, remove_thinking};
-use crate::splice::delete_parts;
+use crate::splice::delete_key;
 
 /// The content to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct ToolStripOptions {
     pub names: Vec<String>,
     /// Only calls before the last `n` turns.
     pub older_than: Option<usize>,
-    /// Not the calls of the last `n` turns that have calls.
+    /// Not the calls of the last `n` turns that have calls. `older_than` also counts turns without calls.
     pub keep_last: Option<usize>,
     /// Shorten inputs and results instead of removing the calls.
     pub truncate: bool,
@@ -87,8 +87,8 @@ impl StripPreset {
     }
 }
 
-/// Removes the selected content. `origin` names the log with the full text, for the notes in shortened
-/// texts.
+/// Removes the selected content. `origin` is the path or name of the log with the full text, which the notes
+/// in shortened texts show.
 pub fn strip(draft: &mut EditDraft<'_>, what: &StripOptions, origin: &str) {
     if let Some(tools) = &what.tools {
         strip_tools(draft, tools, origin);
@@ -131,11 +131,11 @@ fn strip_tools(draft: &mut EditDraft<'_>, tools: &ToolStripOptions, origin: &str
         .map(|(_, call)| call)
         .collect();
     if tools.truncate {
-        return shorten::calls(draft, &calls, origin);
+        return shorten::shorten_calls(draft, &calls, origin);
     }
     remove_calls(draft, &calls);
     let removed: HashSet<&str> = calls.iter().map(|call| &*call.id).collect();
-    for (idx, entry) in session.entries().enumerated().filter(|_| !removed.is_empty()) {
+    for (idx, entry) in session.entries().enumerated() {
         let progress = entry.lens::<Progress<'_>>().filter(|_| entry.kind() == Kind::Progress);
         let call = progress.and_then(Progress::parent_tool_use_id);
         if call.is_some_and(|call| removed.contains(&*call)) && !draft.is_removed(idx) {
@@ -168,24 +168,22 @@ fn in_scope(session: &Session, tools: &ToolStripOptions) -> HashSet<CallIndex> {
     calls.filter(|(_, call)| turn(call).map_or(!limited, old_enough)).map(|(at, _)| at).collect()
 }
 
-/// Returns the blocks of the calls, with the index of the line and of the block, line by line.
-///
-/// A line may have very many calls, so each line is read once instead of once per call.
+/// Returns the blocks of the calls, with the index of the line and of the block, in file order.
 fn call_blocks<'s>(session: &'s Session, calls: &[&'s ToolCall]) -> Vec<(EntryIndex, usize, &'s ToolCall)> {
-    let own: HashMap<(EntryIndex, u32), &ToolCall> =
-        calls.iter().map(|call| ((call.entry_idx, call.block_idx), *call)).collect();
+    let wanted: HashSet<(EntryIndex, u32)> =
+        calls.iter().map(|call| (call.entry_idx, call.block_idx)).collect();
     let lines: BTreeSet<EntryIndex> = calls.iter().flat_map(|call| call.lines.iter().copied()).collect();
     let mut found = Vec::new();
     for idx in lines {
         let blocks = session.entries()[idx].message().into_iter().flat_map(|message| message.blocks());
         for (block_idx, block) in blocks.enumerate().filter(|(_, block)| block.is(value::TOOL_USE)) {
-            let again = || {
-                let id = block.id().filter(|id| !id.is_empty())?;
-                let call = session.tool_call_on(idx, &id)?;
-                own.get(&(call.entry_idx, call.block_idx))
-            };
-            found
-                .extend(own.get(&(idx, block_idx as u32)).or_else(again).map(|call| (idx, block_idx, *call)));
+            // The second block of a line with the same call is found by its id.
+            let by_id = || session.call_index_on(idx, &block.id()?);
+            let Some(call) = session.call_of_block(idx, block_idx).or_else(by_id) else { continue };
+            let call = &session.tool_calls()[call];
+            if wanted.contains(&(call.entry_idx, call.block_idx)) {
+                found.push((idx, block_idx, call));
+            }
         }
     }
     found
@@ -197,7 +195,7 @@ fn result_lines<'s>(calls: &[&'s ToolCall]) -> BTreeMap<EntryIndex, &'s ToolCall
     results.collect()
 }
 
-/// Takes out calls with their results.
+/// Removes calls with their results.
 fn remove_calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall]) {
     let session = draft.session;
     for (idx, block_idx, call) in call_blocks(session, calls) {
@@ -213,25 +211,25 @@ fn remove_calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall]) {
         }
     }
     for (idx, call) in result_lines(calls) {
-        let entry = &session.entries()[idx];
-        let Some(members) = entry.object().filter(|_| !draft.is_removed(idx)).map(|object| object.json())
-        else {
+        if draft.is_removed(idx) {
             continue;
-        };
-        for splice in delete_parts(entry.text(), members, |_, key, _| key == Some(key::TOOL_USE_RESULT)) {
+        }
+        // A line does not record to which of its results this belongs.
+        for splice in delete_key(&session.entries()[idx], key::TOOL_USE_RESULT) {
             draft.splice(idx, splice, format!("result of {} removed", call.name));
         }
     }
 }
 
-/// Removes all thinking, except in a reply that has yet to continue after its tool results.
+/// Removes all thinking, except in a reply that has yet to continue after its tool results: the API rejects
+/// results for a reply without its signed thinking.
 fn strip_thinking(draft: &mut EditDraft<'_>) {
     let session = draft.session;
-    let waiting = pending_reply(draft, &arrange::chain(session));
+    let pending = pending_reply(draft, &arrange::chain(session));
     let mut replies: Vec<ReplyIndex> = Vec::new();
     for (at, reply) in session.replies().enumerated() {
         let thinks = reply.entries.iter().any(|&idx| draft.blocks(idx).any(|(_, block)| is_thinking(block)));
-        if thinks && Some(at) != waiting {
+        if thinks && Some(at) != pending {
             replies.push(at);
         }
     }

@@ -8,6 +8,11 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// The approximate number of tokens per image.
 const TOKENS_PER_IMAGE: u64 = 1500;
 
+/// Estimates the number of tokens of a text.
+pub(crate) fn text_tokens(text: &str) -> u64 {
+    text.len() as u64 / BYTES_PER_TOKEN
+}
+
 /// Estimates the number of tokens that an entry adds to a request, if it is sent.
 pub fn tokens(entry: &Entry) -> u64 {
     let (bytes, images) = match entry.kind() {

@@ -4,6 +4,10 @@
 //! turn is the answer), and on its form: code, causes and failures score high, announcements of the next
 //! step score low.
 
+use std::hash::BuildHasher;
+use std::ops::Range;
+
+use foldhash::fast::FixedState;
 use foldhash::{HashMap, HashSet};
 
 /// A part of a text that is kept or dropped as a whole.
@@ -11,8 +15,8 @@ use foldhash::{HashMap, HashSet};
 struct TextUnit<'t> {
     text: &'t str,
     form: UnitForm,
-    /// The indices of its text and of its paragraph.
-    place: (usize, usize),
+    text_idx: usize,
+    paragraph_idx: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +39,12 @@ impl WordFrequency {
     /// Adds one text.
     pub(crate) fn add(&mut self, text: &str) {
         self.texts += 1;
-        for word in words(text).collect::<HashSet<u64>>() {
+        for word in words(text) {
             *self.seen_in.entry(word).or_default() += 1;
         }
     }
 
-    fn of(&self, word: u64) -> f64 {
+    fn rarity(&self, word: u64) -> f64 {
         let seen = self.seen_in.get(&word).copied().unwrap_or(1);
         (1.0 + self.texts as f64 / f64::from(seen)).ln()
     }
@@ -53,34 +57,34 @@ const MIN_SCORE_SHARE: f64 = 0.2;
 /// Code blocks longer than this are dropped.
 const LONG_CODE: usize = 400;
 
-/// Extracts the main sentences of consecutive texts, in about `share` of their length and at most `most`
-/// bytes.
-pub(crate) fn extract(texts: &[&str], share: f64, most: usize, rarity: &WordFrequency) -> String {
+/// Extracts the main sentences of consecutive texts, in about `share` of their length and at most
+/// `max_bytes` bytes.
+pub(crate) fn extract(texts: &[&str], share: f64, max_bytes: usize, frequency: &WordFrequency) -> String {
     let texts: Vec<&str> = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
     let length: usize = texts.iter().map(|text| text.len()).sum();
-    if texts.len() == 1 && length <= SHORT_TEXT.min(most) {
+    if texts.len() == 1 && length <= SHORT_TEXT.min(max_bytes) {
         return texts[0].to_owned();
     }
-    let room = ((length as f64 * share) as usize).clamp(SHORT_TEXT.min(most), most);
+    let budget = ((length as f64 * share) as usize).clamp(SHORT_TEXT.min(max_bytes), max_bytes);
     let units: Vec<TextUnit<'_>> = texts.iter().enumerate().flat_map(|(at, text)| units(at, text)).collect();
     let last = texts.len().saturating_sub(1);
     let mut ranked: Vec<(f64, usize)> =
-        units.iter().enumerate().map(|(at, unit)| (score(unit, at, &units, last, rarity), at)).collect();
+        units.iter().enumerate().map(|(at, unit)| (score(unit, at, &units, last, frequency), at)).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let best = ranked.first().map_or(0.0, |(score, _)| *score);
     let mut kept = vec![false; units.len()];
     let mut used = 0;
     for (score, at) in ranked {
         let size = units[at].text.len();
-        let fits = used + size <= room || used == 0;
-        // Parts with a low score are dropped even if there is room.
+        let fits = used + size <= budget || used == 0;
+        // Parts with a low score are dropped even if they fit.
         if score > best * MIN_SCORE_SHARE && fits {
             kept[at] = true;
             used += size;
         }
     }
     keep_headings(&units, &mut kept);
-    join_units(&units, &kept, most)
+    join_units(&units, &kept, max_bytes)
 }
 
 /// Keeps a heading if anything below it is kept.
@@ -93,13 +97,13 @@ fn keep_headings(units: &[TextUnit<'_>], kept: &mut [bool]) {
     }
 }
 
-fn join_units(units: &[TextUnit<'_>], kept: &[bool], most: usize) -> String {
+fn join_units(units: &[TextUnit<'_>], kept: &[bool], max_bytes: usize) -> String {
     let mut out = String::new();
     let mut before: Option<usize> = None;
     for (at, unit) in units.iter().enumerate().filter(|(at, _)| kept[*at]) {
         if let Some(before) = before {
             let last = &units[before];
-            let goes_on = last.place == unit.place
+            let goes_on = (last.text_idx, last.paragraph_idx) == (unit.text_idx, unit.paragraph_idx)
                 && last.form == UnitForm::Sentence
                 && unit.form == UnitForm::Sentence;
             match goes_on {
@@ -111,21 +115,30 @@ fn join_units(units: &[TextUnit<'_>], kept: &[bool], most: usize) -> String {
         out.push_str(unit.text);
         before = Some(at);
     }
-    cut(&out, most).into_owned()
+    cut(&out, max_bytes).into_owned()
 }
 
-/// Truncates a text to `most` bytes, with an ellipsis.
-pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
-    if text.len() <= most {
+/// Truncates a text to `max_bytes` bytes, with an ellipsis.
+pub(crate) fn cut(text: &str, max_bytes: usize) -> std::borrow::Cow<'_, str> {
+    if text.len() <= max_bytes {
         return text.into();
     }
-    let end =
-        (0..=most.saturating_sub('…'.len_utf8())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let end = (0..=max_bytes.saturating_sub('…'.len_utf8()))
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0);
     format!("{}…", text[..end].trim_end()).into()
 }
 
-/// Returns the score of a part; 0 for parts that are never kept on their own merit.
-fn score(unit: &TextUnit<'_>, at: usize, units: &[TextUnit<'_>], last: usize, rarity: &WordFrequency) -> f64 {
+/// Returns the score of a part; 0 for parts that are never kept on their own merit. Scores are only compared
+/// with those of the other parts.
+fn score(
+    unit: &TextUnit<'_>,
+    at: usize,
+    units: &[TextUnit<'_>],
+    last: usize,
+    frequency: &WordFrequency,
+) -> f64 {
     let mut score = match unit.form {
         UnitForm::Heading => return 0.0,
         UnitForm::Code if unit.text.len() > LONG_CODE => return 0.0,
@@ -134,18 +147,18 @@ fn score(unit: &TextUnit<'_>, at: usize, units: &[TextUnit<'_>], last: usize, ra
         UnitForm::Item => 1.1,
         UnitForm::Sentence => 1.0,
     };
-    let words: HashSet<u64> = words(unit.text).collect();
+    let words = words(unit.text);
     if words.is_empty() {
         return 0.0;
     }
-    let mut rare: Vec<f64> = words.iter().map(|&word| rarity.of(word)).collect();
+    let mut rare: Vec<f64> = words.iter().map(|&word| frequency.rarity(word)).collect();
     // Sort the values first, so that rounding is deterministic.
     rare.sort_by(f64::total_cmp);
     score *= rare.iter().sum::<f64>() / (words.len() as f64).powf(0.6);
     // The last text of a turn is the answer; the earlier ones lead up to it.
-    score *= if unit.place.0 == last { 1.7 } else { 0.7 };
-    let first_of_text = at == 0 || units[at - 1].place.0 != unit.place.0;
-    if first_of_text && unit.place.0 == last {
+    score *= if unit.text_idx == last { 1.7 } else { 0.7 };
+    let first_of_text = at == 0 || units[at - 1].text_idx != unit.text_idx;
+    if first_of_text && unit.text_idx == last {
         score *= 1.3;
     }
     let lower = unit.text.to_lowercase();
@@ -225,33 +238,27 @@ const FILLERS: &[&str] = &[
     "done!",
 ];
 
-/// Returns hashes of the words of a text: runs of letters and digits, in lower case. Scripts without spaces
-/// are split into pairs of characters.
-fn words(text: &str) -> impl Iterator<Item = u64> + '_ {
-    let mut out = Vec::new();
-    let mut word = WordHasher::default();
-    let mut wide: Option<char> = None;
-    for ch in text.chars() {
-        if is_wide(ch) {
-            out.extend(word.take());
-            if let Some(before) = wide {
-                let mut pair = WordHasher::default();
-                pair.push(before);
-                pair.push(ch);
-                out.extend(pair.take());
-            }
-            wide = Some(ch);
-            continue;
-        }
-        wide = None;
-        if ch.is_alphanumeric() {
-            ch.to_lowercase().for_each(|ch| word.push(ch));
+/// Returns hashes of the words of a text: runs of at least two letters and digits, in lower case. Scripts
+/// without spaces are split into pairs of characters.
+fn words(text: &str) -> HashSet<u64> {
+    let hasher = FixedState::default();
+    let mut words = HashSet::default();
+    let mut word = String::new();
+    let mut previous_wide: Option<char> = None;
+    for ch in text.chars().chain([' ']) {
+        if ch.is_alphanumeric() && !is_wide(ch) {
+            word.extend(ch.to_lowercase());
         } else {
-            out.extend(word.take());
+            if word.chars().nth(1).is_some() {
+                words.insert(hasher.hash_one(&word));
+            }
+            word.clear();
         }
+        let wide = is_wide(ch).then_some(ch);
+        words.extend(previous_wide.zip(wide).map(|pair| hasher.hash_one(pair)));
+        previous_wide = wide;
     }
-    out.extend(word.take());
-    out.into_iter()
+    words
 }
 
 /// Returns whether a character belongs to a script without spaces between words.
@@ -259,84 +266,68 @@ fn is_wide(ch: char) -> bool {
     matches!(ch, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{0e00}'..='\u{0e7f}')
 }
 
-/// Hashes a word incrementally.
-#[derive(Default)]
-struct WordHasher {
-    hash: u64,
-    length: usize,
-}
-
-impl WordHasher {
-    fn push(&mut self, ch: char) {
-        let hash = if self.length == 0 { 0xcbf2_9ce4_8422_2325 } else { self.hash };
-        self.hash = (hash ^ u64::from(ch)).wrapping_mul(0x0000_0100_0000_01b3);
-        self.length += 1;
-    }
-
-    /// Returns the hash and resets the state; `None` for a word of one character.
-    fn take(&mut self) -> Option<u64> {
-        let Self { hash, length } = std::mem::take(self);
-        (length > 2 || (length == 2 && hash != 0)).then_some(hash)
-    }
-}
-
-/// Splits a text into parts, by its Markdown structure.
+/// Splits a text into units, by its Markdown structure.
 fn units(text_idx: usize, text: &str) -> Vec<TextUnit<'_>> {
-    let mut units = Vec::new();
-    let mut paragraph: Option<(usize, usize)> = None;
-    let mut number = 0;
+    let mut splitter = UnitSplitter { text, text_idx, paragraph_idx: 0, units: Vec::new() };
+    let mut paragraph: Option<Range<usize>> = None;
     let mut fence: Option<(usize, &str)> = None;
-    let mut at = 0;
-    let mut push = |range: (usize, usize), form: UnitForm, number: &mut usize| {
-        let piece = text[range.0..range.1].trim();
-        if !piece.is_empty() {
-            units.push((piece, form, *number));
-            *number += 1;
-        }
-    };
+    let mut end = 0;
     for line in text.split_inclusive('\n') {
-        let (start, end) = (at, at + line.len());
-        at = end;
+        let start = end;
+        end += line.len();
         let trimmed = line.trim();
         if let Some((from, mark)) = fence {
             if trimmed.starts_with(mark) {
-                push((from, end), UnitForm::Code, &mut number);
+                splitter.push(from..end, UnitForm::Code);
                 fence = None;
             }
             continue;
         }
         let form = form_of(trimmed);
-        let ends_paragraph = trimmed.is_empty() || form != UnitForm::Sentence;
-        if ends_paragraph && let Some(range) = paragraph.take() {
-            let form = form_of(text[range.0..range.1].trim());
-            push(range, form, &mut number);
+        if trimmed.is_empty() || form != UnitForm::Sentence {
+            paragraph.take().into_iter().for_each(|range| splitter.push_paragraph(range));
         }
         match form {
             _ if trimmed.is_empty() => {}
             UnitForm::Code => fence = Some((start, &trimmed[..3])),
-            UnitForm::Heading | UnitForm::Row => push((start, end), form, &mut number),
+            UnitForm::Heading | UnitForm::Row => splitter.push(start..end, form),
             // The lines that follow an item belong to it.
-            UnitForm::Item => paragraph = Some((start, end)),
-            UnitForm::Sentence => paragraph = Some((paragraph.map_or(start, |(from, _)| from), end)),
+            UnitForm::Item => paragraph = Some(start..end),
+            UnitForm::Sentence => paragraph = Some(paragraph.map_or(start, |range| range.start)..end),
         }
     }
     if let Some((from, _)) = fence {
-        push((from, text.len()), UnitForm::Code, &mut number);
+        splitter.push(from..text.len(), UnitForm::Code);
     }
-    if let Some(range) = paragraph {
-        let form = form_of(text[range.0..range.1].trim());
-        push(range, form, &mut number);
+    paragraph.into_iter().for_each(|range| splitter.push_paragraph(range));
+    splitter.units
+}
+
+struct UnitSplitter<'t> {
+    text: &'t str,
+    text_idx: usize,
+    paragraph_idx: usize,
+    units: Vec<TextUnit<'t>>,
+}
+
+impl UnitSplitter<'_> {
+    /// Adds a paragraph, whose first line decides its form.
+    fn push_paragraph(&mut self, range: Range<usize>) {
+        let form = form_of(self.text[range.clone()].trim());
+        self.push(range, form);
     }
-    let mut out = Vec::new();
-    for (piece, form, number) in units {
-        let place = (text_idx, number);
-        if form == UnitForm::Sentence {
-            out.extend(sentences(piece).map(|text| TextUnit { text, form, place }));
-        } else {
-            out.push(TextUnit { text: piece, form, place });
+
+    fn push(&mut self, range: Range<usize>, form: UnitForm) {
+        let paragraph = self.text[range].trim();
+        let (text_idx, paragraph_idx) = (self.text_idx, self.paragraph_idx);
+        let unit = |text| TextUnit { text, form, text_idx, paragraph_idx };
+        match form {
+            UnitForm::Sentence => self.units.extend(sentences(paragraph).map(unit)),
+            _ if paragraph.is_empty() => return,
+            _ => self.units.push(unit(paragraph)),
         }
+        self.paragraph_idx += 1;
     }
-    out
 }
 
 fn form_of(line: &str) -> UnitForm {
@@ -362,24 +353,21 @@ const ABBREVIATIONS: [&str; 8] = ["e.g", "i.e", "etc", "vs", "cf", "approx", "z.
 fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     let mut out = Vec::new();
     let mut start = 0;
-    let mut chars = paragraph.char_indices().peekable();
-    while let Some((at, ch)) = chars.next() {
+    for (at, ch) in paragraph.char_indices() {
         let end = at + ch.len_utf8();
-        let next = chars.peek().map(|(_, ch)| *ch);
         let ends = match ch {
             '。' | '！' | '？' => true,
             '.' | '!' | '?' | '…' => {
                 let after = paragraph[end..].trim_start_matches(['"', ')', '*', '`', '\'']);
-                let gap = after.len() < paragraph[end..].len() || next.is_none_or(char::is_whitespace);
                 let next = after.trim_start().chars().next();
                 let before = &paragraph[start..at];
                 let is_last_word = |word: &&str| {
                     let rest = before.strip_suffix(word);
                     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(char::is_whitespace))
                 };
-                let short = ABBREVIATIONS.iter().any(is_last_word);
-                gap && after.starts_with(char::is_whitespace)
-                    && !short
+                let is_abbreviation = ABBREVIATIONS.iter().any(is_last_word);
+                after.starts_with(char::is_whitespace)
+                    && !is_abbreviation
                     && next.is_none_or(|ch| !ch.is_lowercase())
             }
             _ => false,

@@ -162,7 +162,7 @@ impl<'s> SegmentContent<'s> {
         session: &Session,
         level: SummaryLevel,
         root: Option<&str>,
-        rarity: &WordFrequency,
+        frequency: &WordFrequency,
         out: &mut String,
     ) {
         let mut part = |name: &str, text: &str| {
@@ -176,7 +176,7 @@ impl<'s> SegmentContent<'s> {
         let mut done = self.done(session, level, root);
         if level > SummaryLevel::Bare {
             done.extend(self.events.iter().map(|(about, rest)| {
-                let said = extract(&[rest], 0.3, level.limits().agent, rarity).replace('\n', " ");
+                let said = extract(&[rest], 0.3, level.limits().agent, frequency).replace('\n', " ");
                 if said.is_empty() { about.clone() } else { format!("{about} → {said}") }
             }));
         }
@@ -184,7 +184,7 @@ impl<'s> SegmentContent<'s> {
         part("done", &done.join("\n"));
         let texts: Vec<&str> = self.texts().collect();
         let (share, most) = level.answer();
-        part("answered", &extract(&texts, share, most, rarity));
+        part("answered", &extract(&texts, share, most, frequency));
     }
 
     /// Returns one line per reported call.

@@ -12,7 +12,7 @@ use super::{Repair, with_value};
 use crate::ancestor_search::AncestorSearch;
 use crate::arrange::is_tree;
 use crate::seed::{PlanSeed, moment};
-use crate::splice::{apply, delete_parts, quote};
+use crate::splice::{apply, delete_key, delete_parts, quote};
 
 /// A line while it is being repaired.
 struct RepairLine {
@@ -58,6 +58,7 @@ pub(super) fn readable(source: Session, seed: &PlanSeed) -> (Session, Repair) {
         }
     }
     let ReadableBuilder { session, repair } = fixer.built;
+    // The new session has the same lines, so indices stay valid. New parents are earlier than their children.
     let links = parent_fixes(&session);
     if links.is_empty() {
         return (session, repair);
@@ -105,31 +106,30 @@ impl ReadableBuilder {
 /// invalid UTF-8 are rewritten.
 fn split_objects(entry: Entry) -> Vec<RepairLine> {
     let at = entry.at();
-    let part = |text: &str, byte_offset: u64, why: &'static str| {
+    let part = |text: &str, byte_offset: u64, why: Option<&'static str>| {
         let at = Position { byte_offset: at.byte_offset + byte_offset, ..at };
         let (entry, findings) = Entry::parse_at(text.as_bytes(), Ending::Newline, at);
-        RepairLine { entry, findings, reasons: vec![why.into()] }
+        RepairLine { entry, findings, reasons: why.into_iter().map(Cow::from).collect() }
     };
     let text = entry.text();
     if entry.is_over_limit() {
-        return vec![RepairLine { entry, findings: Vec::new(), reasons: Vec::new() }];
+        return vec![RepairLine::unchanged(entry)];
     }
     if entry.kind() == Kind::Bad {
         return match complete_tail(text) {
-            Some(start) => {
-                let mut head = part(&text[..start], 0, "truncated");
-                head.reasons.clear();
-                vec![head, part(&text[start..], start as u64, "separated from a truncated line")]
-            }
+            Some(start) => vec![
+                part(&text[..start], 0, None),
+                part(&text[start..], start as u64, Some("separated from a truncated line")),
+            ],
             None => vec![RepairLine::unchanged(entry)],
         };
     }
     let body = text.trim_start_matches('\u{feff}');
     if entry.shares_line() {
-        return vec![part(body.trim(), 0, "moved to a separate line")];
+        return vec![part(body.trim(), 0, Some("moved to a separate line"))];
     }
     if body.len() < text.len() || std::str::from_utf8(entry.as_bytes()).is_err() {
-        return vec![part(body, 0, "rewritten as plain UTF-8")];
+        return vec![part(body, 0, Some("rewritten as plain UTF-8"))];
     }
     let mut line = RepairLine::unchanged(entry);
     if line.findings.iter().any(|finding| finding.code == Code::DuplicateKey) {
@@ -149,6 +149,7 @@ fn complete_tail(text: &str) -> Option<usize> {
             .iter()
             .any(|key| text[at + 1..].starts_with(key))
     };
+    // Each attempt parses the rest of the line.
     starts.filter(begins).take(256).find(|at| {
         Json::parse(&text[*at..]).is_some_and(|json| json.is_object() && json.get(key::TYPE).is_some())
     })
@@ -176,14 +177,14 @@ struct LineFixer<'r> {
     /// The time of the last line of the tree.
     time: Option<Millis>,
     /// The uuid of the last line of the main conversation.
-    before: Option<String>,
+    previous: Option<String>,
     /// The current replacement of each uuid that was used more than once.
     renamed: HashMap<String, String>,
 }
 
 impl<'r> LineFixer<'r> {
     fn new(built: ReadableBuilder, seed: &'r PlanSeed) -> Self {
-        Self { built, seed, time: None, before: None, renamed: HashMap::default() }
+        Self { built, seed, time: None, previous: None, renamed: HashMap::default() }
     }
 
     /// Adds a line. `later_time` returns the time of the next line that has one.
@@ -203,18 +204,18 @@ impl<'r> LineFixer<'r> {
     /// Adds a missing uuid, timestamp and parent to a message.
     fn add_missing_fields(&mut self, line: &mut RepairLine, later_time: impl FnOnce() -> Option<Millis>) {
         let entry = &line.entry;
-        let speaks = matches!(entry.kind(), Kind::User | Kind::Assistant);
+        let is_message = matches!(entry.kind(), Kind::User | Kind::Assistant);
         let has_uuid = entry.uuid().is_some();
         let has_time = entry.get(key::TIMESTAMP).is_some_and(|time| time.quoted().is_some());
         let own = entry.timestamp();
-        if speaks && !has_uuid {
+        if is_message && !has_uuid {
             let name = format!("line {} at {}", entry.at().line_no, entry.at().byte_offset);
             line.set(key::UUID, &quote(&self.seed.uuid(&name)), "uuid added");
-            if let Some(before) = self.before.as_deref().filter(|_| line.entry.parent_uuid().is_none()) {
-                line.set(key::PARENT_UUID, &quote(before), "attached to the previous line");
+            if let Some(previous) = self.previous.as_deref().filter(|_| line.entry.parent_uuid().is_none()) {
+                line.set(key::PARENT_UUID, &quote(previous), "attached to the previous line");
             }
         }
-        if speaks && !has_time {
+        if is_message && !has_time {
             let later = || later_time().map(|later| later - 1);
             let made = self.time.map(|time| time + 1).or_else(later).unwrap_or(self.seed.now);
             line.set(key::TIMESTAMP, &quote(&moment(made)), "timestamp added");
@@ -222,7 +223,7 @@ impl<'r> LineFixer<'r> {
         }
         self.time = own.or(self.time);
         if !line.entry.is_sidechain() {
-            self.before = line.entry.uuid().map(Cow::into_owned).or(self.before.take());
+            self.previous = line.entry.uuid().map(Cow::into_owned).or(self.previous.take());
         }
     }
 
@@ -272,20 +273,12 @@ fn write_as_message(line: &mut RepairLine) {
     if let Some(content) = content.filter(|_| !has_message) {
         let message = format!(r#"{{"role":"{role}","content":{content}}}"#);
         line.set(key::MESSAGE, &message, "content moved into a message");
-        let without = without_key(&line.entry, key::CONTENT);
+        let without = apply(line.entry.text(), &mut delete_key(&line.entry, key::CONTENT));
         (line.entry, line.findings) = Entry::parse_at(without.as_bytes(), Ending::Newline, line.entry.at());
     }
 }
 
-/// Returns the text of a line without a key.
-fn without_key(entry: &Entry, key: &str) -> String {
-    let text = entry.text();
-    let Some(object) = entry.object() else { return text.to_owned() };
-    apply(text, &mut delete_parts(text, object.json(), |_, name, _| name == Some(key)))
-}
-
 fn has_same_content(one: &Entry, other: &Entry) -> bool {
-    // Not copied: very many lines may have the uuid of a long one.
     fn content(entry: &Entry) -> Option<&str> {
         entry.get(key::MESSAGE).or_else(|| entry.get(key::CONTENT)).map(Json::raw)
     }
@@ -304,43 +297,47 @@ fn parent_fixes(session: &Session) -> Vec<(EntryIndex, Option<EntryIndex>, &'sta
     let earlier = earlier_ancestors(session, is_main);
     let mut retries = RetryEnds::default();
     let mut links = Vec::new();
-    let mut before: Option<EntryIndex> = None;
+    let mut previous: Option<EntryIndex> = None;
     for idx in entries.indices().filter(|&idx| is_main(idx)) {
-        let hang = |above: Option<EntryIndex>, why: &'static str, links: &mut Vec<_>| {
-            let Some(above) = above.filter(|&above| entries[above].uuid().is_some()) else { return };
-            links.push((idx, Some(above), why));
+        let reattach = |parent: Option<EntryIndex>, why: &'static str, links: &mut Vec<_>| {
+            let Some(parent) = parent.filter(|&parent| entries[parent].uuid().is_some()) else { return };
+            links.push((idx, Some(parent), why));
         };
-        let speaks = entries[idx].kind() == Kind::Assistant
+        let is_prompt_or_reply = entries[idx].kind() == Kind::Assistant
             || session.input(idx).is_some_and(|input| input.opens_turn());
         match session.parent(idx) {
             ParentLink::Dangling => {
-                let idle = entries[idx].kind() == Kind::Progress && session.children(idx).next().is_none();
-                let circle = entries[idx].parent_uuid().is_some_and(|parent| session.find(&parent).is_some());
-                if circle && before.is_none() {
+                // A line that would close a cycle is dangling, although its parent is in the log.
+                let is_cycle =
+                    entries[idx].parent_uuid().is_some_and(|parent| session.find(&parent).is_some());
+                let is_childless_progress =
+                    entries[idx].kind() == Kind::Progress && session.children(idx).next().is_none();
+                if is_cycle && previous.is_none() {
                     links.push((idx, None, "cycle broken (now the root)"));
-                } else if circle {
-                    hang(before, "cycle broken (attached to the previous line)", &mut links);
-                } else if !idle {
-                    hang(before, "reattached to the previous line (parent missing)", &mut links);
+                } else if is_cycle {
+                    reattach(previous, "cycle broken (attached to the previous line)", &mut links);
+                } else if !is_childless_progress {
+                    reattach(previous, "reattached to the previous line (parent missing)", &mut links);
                 }
             }
             ParentLink::Entry(parent) if parent > idx => {
-                let above = earlier.get(&idx).copied();
-                hang(above.or(before), "re-parented (parent follows the line)", &mut links);
+                let ancestor = earlier.get(&idx).copied();
+                reattach(ancestor.or(previous), "re-parented (parent follows the line)", &mut links);
             }
             ParentLink::Entry(parent)
-                if compaction.is_some_and(|boundary| parent < boundary && idx > boundary) && speaks =>
+                if compaction.is_some_and(|boundary| parent < boundary && idx > boundary)
+                    && is_prompt_or_reply =>
             {
-                hang(before, "re-parented after the compaction", &mut links);
+                reattach(previous, "re-parented after the compaction", &mut links);
             }
             ParentLink::Entry(_) => {
                 if let Some(end) = lost_retry(session, idx, &mut retries) {
-                    hang(Some(end), "re-parented to the reply of the retry", &mut links);
+                    reattach(Some(end), "re-parented to the reply of the retry", &mut links);
                 }
             }
             ParentLink::Root => {}
         }
-        before = Some(idx);
+        previous = Some(idx);
     }
     links
 }
@@ -379,10 +376,15 @@ fn open_compaction(session: &Session) -> Option<EntryIndex> {
 /// The maximum number of lines between a prompt and the retry that it skips. `check` has the same limit.
 const MAX_RETRY_LINES: usize = 64;
 
-/// The last known line of the conversation below each retry. Very many prompts may skip the same one.
+/// The last known line of the conversation below each retry. Several prompts may skip the same one.
 type RetryEnds = HashMap<EntryIndex, EntryIndex>;
 
-/// Returns the end of the reply that a prompt below an API error skips. Prompts must be passed in order.
+/// Returns the end of the retry that a prompt below an API error skips. Prompts must be passed in order.
+///
+/// ```text
+/// fork ─┬─ error ── error ── prompt    the prompt, at `idx`, continues after the failed requests
+///       └─ retry ── … ── end           the reply that it should continue
+/// ```
 fn lost_retry(session: &Session, idx: EntryIndex, ends: &mut RetryEnds) -> Option<EntryIndex> {
     if !session.input(idx).is_some_and(|input| input.opens_turn()) {
         return None;

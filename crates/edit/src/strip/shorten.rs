@@ -17,24 +17,20 @@ const PREVIEW: usize = 400;
 const NOTE: &str = "[threadline: ";
 
 /// Shortens the long texts of calls and of their results.
-pub(super) fn calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str) {
+pub(super) fn shorten_calls(draft: &mut EditDraft<'_>, calls: &[&ToolCall], origin: &str) {
     let session = draft.session;
-    let given: Vec<(EntryIndex, Json<'_>, &ToolCall)> = super::call_blocks(session, calls)
-        .into_iter()
-        .filter(|(idx, ..)| !draft.is_removed(*idx))
-        .filter_map(|(idx, block_idx, call)| Some((idx, session.block(idx, block_idx)?.input()?, call)))
-        .collect();
-    for (idx, input, call) in given {
-        shorten(draft, idx, input, origin, format!("input of {} truncated", call.name));
+    for (idx, block_idx, call) in super::call_blocks(session, calls) {
+        let input = session.block(idx, block_idx).and_then(|block| block.input());
+        if let Some(input) = input.filter(|_| !draft.is_removed(idx)) {
+            shorten(draft, idx, input, origin, format!("input of {} truncated", call.name));
+        }
     }
     let why = |call: &ToolCall| format!("result of {} truncated", call.name);
     let mut lines: BTreeMap<EntryIndex, &ToolCall> = BTreeMap::new();
     for call in calls {
-        for result in
-            call.results.iter().filter(|result| !draft.is_removed(result.entry_idx)).collect::<Vec<_>>()
-        {
+        for result in &call.results {
             let content = result.block(session).and_then(|block| block.object().get(key::CONTENT));
-            if let Some(content) = content {
+            if let Some(content) = content.filter(|_| !draft.is_removed(result.entry_idx)) {
                 shorten(draft, result.entry_idx, content, origin, why(call));
                 lines.insert(result.entry_idx, call);
             }
@@ -56,7 +52,8 @@ fn shorten(draft: &mut EditDraft<'_>, idx: EntryIndex, json: Json<'_>, origin: &
     }
 }
 
-/// Finds the long strings in a value. Binary data, such as images, is skipped.
+/// Finds the long strings in a value. Skips encoded data, such as images, and signatures: a part of one is
+/// invalid.
 fn find(entry: &Entry, json: Json<'_>, origin: &str, out: &mut Vec<Splice>) {
     match json.kind() {
         JsonKind::Array => json.items().for_each(|item| find(entry, item, origin, out)),
@@ -68,7 +65,7 @@ fn find(entry: &Entry, json: Json<'_>, origin: &str, out: &mut Vec<Splice>) {
             }
         }
         JsonKind::String => {
-            let Some(text) = json.as_str().filter(|text| text.len() > LONG) else { return };
+            let Some(text) = json.as_str() else { return };
             let length = text.chars().count();
             if length <= LONG || text.contains(NOTE) {
                 return;
