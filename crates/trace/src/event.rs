@@ -24,7 +24,7 @@ pub(crate) fn of(
     session: &Session,
     idx: EntryIndex,
     before: Millis,
-    shape: &SpanOptions<'_>,
+    options: &SpanOptions<'_>,
 ) -> Option<SpanEvent> {
     let entry = &session.entries()[idx];
     let at = session.timestamp(idx).unwrap_or(before);
@@ -33,8 +33,8 @@ pub(crate) fn of(
         Kind::User if session.input(idx) == Some(InputKind::Interrupt) => event("interrupted", Vec::new()),
         Kind::System => match &*subtype(entry)? {
             value::COMPACT_BOUNDARY => event("compaction", compaction(entry)),
-            "api_error" => event("api_error", failed_request(entry, shape)),
-            "stop_hook_summary" => event("hooks", stop_hooks(entry, shape)),
+            "api_error" => event("api_error", failed_request(entry, options)),
+            "stop_hook_summary" => event("hooks", stop_hooks(entry, options)),
             "model_refusal_fallback" => event("model_fallback", Vec::new()),
             _ => None,
         },
@@ -87,7 +87,7 @@ fn compaction(entry: &Entry) -> Vec<(crate::span::AttributeName, AttributeValue)
 
 fn failed_request(
     entry: &Entry,
-    shape: &SpanOptions<'_>,
+    options: &SpanOptions<'_>,
 ) -> Vec<(crate::span::AttributeName, AttributeValue)> {
     let mut attributes = Vec::new();
     let Some(line) = entry.lens::<ApiError<'_>>() else { return attributes };
@@ -99,13 +99,13 @@ fn failed_request(
         attributes.push((name::EVENT_STATUS.into(), AttributeValue::from(status)));
     }
     let code = line.cause().and_then(|cause| cause.get("code")?.as_str());
-    if let Some(code) = code.and_then(|code| shape.metadata(&code)) {
+    if let Some(code) = code.and_then(|code| options.metadata(&code)) {
         attributes.push((name::EVENT_MESSAGE.into(), code.into()));
     }
     attributes
 }
 
-fn stop_hooks(entry: &Entry, shape: &SpanOptions<'_>) -> Vec<(crate::span::AttributeName, AttributeValue)> {
+fn stop_hooks(entry: &Entry, options: &SpanOptions<'_>) -> Vec<(crate::span::AttributeName, AttributeValue)> {
     let mut attributes = vec![(name::EVENT_HOOK.into(), AttributeValue::from("Stop"))];
     let Some(line) = entry.lens::<StopHookSummary<'_>>() else { return attributes };
     if let Some(count) = line.hook_count() {
@@ -115,7 +115,7 @@ fn stop_hooks(entry: &Entry, shape: &SpanOptions<'_>) -> Vec<(crate::span::Attri
         .hook_errors()
         .into_iter()
         .flat_map(|errors| errors.iter())
-        .filter_map(|error| shape.metadata(&error.as_str()?))
+        .filter_map(|error| options.metadata(&error.as_str()?))
         .collect();
     if !errors.is_empty() {
         attributes.push((name::EVENT_HOOK_ERRORS.into(), AttributeValue::List(errors)));

@@ -25,7 +25,7 @@ use crate::turn_splitter::{LogOwner, TurnHeader, TurnPart, TurnProgress, TurnSpl
 /// Exports sessions to a receiver.
 pub struct Exporter<'a> {
     /// How spans are built.
-    pub shape: SpanOptions<'a>,
+    pub options: SpanOptions<'a>,
     /// Where spans are sent.
     pub receiver: &'a dyn SpanReceiver,
     /// The progress of earlier exports. `None` sends everything and saves nothing.
@@ -210,7 +210,7 @@ impl SessionExport<'_> {
 
     /// Learns the secrets of the lines to send, and of those that were sent before.
     fn learn_secrets(&mut self, files: &[AgentFile]) -> Result<(), ExportError> {
-        let Some(redact) = self.exporter.shape.redact else { return Ok(()) };
+        let Some(redact) = self.exporter.options.redact else { return Ok(()) };
         let from = self.next.mark().map_or(0, |mark| mark.at.byte_offset);
         let saved = self.next.secrets.clone();
         let none = BTreeSet::new();
@@ -247,7 +247,7 @@ impl SessionExport<'_> {
             let runs = self.agents.take(until)?;
             let main = std::mem::take(&mut part.session);
             let (family, waiting) = self.family(&head, main, runs, &session);
-            self.build(|sent, shape| spans_of(&head, &family, &session, sent, shape));
+            self.build(|sent, options| spans_of(&head, &family, &session, sent, options));
             self.next.pending.extend(waiting);
         }
         self.next.turns = head.number;
@@ -262,8 +262,8 @@ impl SessionExport<'_> {
 
     /// Adds the spans of a turn or of a sub-agent to the buffer.
     fn build(&mut self, spans: impl FnOnce(&mut SentReplies, &SpanOptions<'_>) -> Vec<TraceSpan>) {
-        let shape = self.exporter.shape.with_session_secrets(self.secrets.as_ref());
-        self.spans.extend(spans(&mut self.sent, &shape));
+        let options = self.exporter.options.with_session_secrets(self.secrets.as_ref());
+        self.spans.extend(spans(&mut self.sent, &options));
     }
 
     /// Whether a turn sent before the log was rewritten has new replies. If so, the part is reduced to its
@@ -355,8 +355,8 @@ impl SessionExport<'_> {
             let Some(to) = runs.last().map(|run| run.to) else { continue };
             let agents = runs.into_iter().map(|run| run.agent).collect();
             let family = SessionFamily::new(Session::new(), agents);
-            let home = TurnSpanParent { session: pending.session.clone(), trace, number: pending.number };
-            self.build(|sent, shape| agent_spans_of(&family, &home, parent, sent, shape));
+            let turn = TurnSpanParent { session: pending.session.clone(), trace, number: pending.number };
+            self.build(|sent, options| agent_spans_of(&family, &turn, parent, sent, options));
             self.next.agents.insert(file.id.clone(), to);
         }
         Ok(())

@@ -9,9 +9,9 @@ use threadline_session::{Reply, Session};
 use threadline_usage::{LineUsage, Money, TokenCounts};
 
 use crate::attribute as name;
-use crate::id::SpanId;
+use crate::id::{SpanId, TraceId};
 use crate::message;
-use crate::sent_replies::{most, tokens_since};
+use crate::sent_replies::{SentReply, max_counts, tokens_since};
 use crate::span::{AttributeValue, SpanKind, TraceSpan};
 use crate::span_options::{Dialect, SpanOptions};
 use crate::turn::SpanBuilder;
@@ -29,8 +29,8 @@ pub(crate) struct Generation<'s> {
     /// Whether the message reports a failed request.
     pub(crate) is_error: bool,
     pub(crate) status: Option<u64>,
-    reading: Option<LineUsage<'s>>,
-    /// The token counts sent before, with an earlier turn.
+    usage: Option<LineUsage<'s>>,
+    /// The token counts sent before, in other traces.
     sent_tokens: Option<TokenCounts>,
     stop: Option<String>,
 }
@@ -62,31 +62,25 @@ impl<'s> Generation<'s> {
         }
     }
 
-    /// Builds the generation of a reply that the model began to work on at `before`.
-    pub(crate) fn of(session: &'s Session, reply: &'s Reply, before: Millis) -> Self {
+    /// Builds the generation of a reply that the model began to work on at `work_start`.
+    pub(crate) fn of(session: &'s Session, reply: &'s Reply, work_start: Millis) -> Self {
         let lines = || reply.entries.iter().map(|&idx| &session.entries()[idx]);
-        let mut reading: Option<LineUsage<'s>> = None;
-        for next in lines().filter_map(LineUsage::of) {
-            let at = reading.as_ref().map_or(next.at, |first| first.at.min(next.at).or(next.at));
-            if reading.as_ref().is_none_or(|best| next.supersedes(best)) {
-                reading = Some(next);
-            }
-            if let Some(best) = &mut reading {
-                best.at = at;
-            }
-        }
-        let end = reply.entries.iter().filter_map(|&idx| session.timestamp(idx)).max().unwrap_or(before);
+        let usages = || lines().filter_map(LineUsage::of);
+        let best = usages().reduce(|best, next| if next.supersedes(&best) { next } else { best });
+        // Prices depend on the date.
+        let usage = best.map(|best| LineUsage { at: usages().filter_map(|usage| usage.at).min(), ..best });
+        let end = reply.entries.iter().filter_map(|&idx| session.timestamp(idx)).max().unwrap_or(work_start);
         let mut stops = lines().filter_map(|entry| entry.message()?.stop_reason());
-        let asked = || lines().filter_map(|entry| entry.lens::<Assistant<'_>>());
-        let is_error = asked().any(|line| line.is_api_error_message().unwrap_or(false));
+        let assistant_lines = || lines().filter_map(|entry| entry.lens::<Assistant<'_>>());
+        let is_error = assistant_lines().any(|line| line.is_api_error_message().unwrap_or(false));
         Self {
             key: Self::key(session, reply),
-            start: before.min(end),
+            start: work_start.min(end),
             end,
             is_notice: is_error || reply.is_synthetic(),
             is_error,
-            status: asked().find_map(|line| line.api_error_status()),
-            reading,
+            status: assistant_lines().find_map(|line| line.api_error_status()),
+            usage,
             sent_tokens: None,
             stop: stops.next_back().map(Into::into),
             session,
@@ -96,25 +90,31 @@ impl<'s> Generation<'s> {
 
     /// Returns the token counts of its lines.
     pub(crate) fn tokens(&self) -> TokenCounts {
-        self.reading.as_ref().map(|reading| reading.tokens).unwrap_or_default()
+        self.usage.as_ref().map(|usage| usage.tokens).unwrap_or_default()
     }
 
-    /// Leaves out the tokens that were sent before. Returns whether others are left.
+    /// Returns whether the reply has more tokens than were sent.
+    pub(crate) fn has_new_tokens(&self, sent: &SentReply) -> bool {
+        tokens_since(self.tokens(), sent.tokens) != TokenCounts::default()
+    }
+
+    /// Leaves out the tokens that were sent before, unless this span replaces the one with them: that has the
+    /// same trace.
     ///
     /// Lines that have fewer tokens than were sent do not lower them.
-    pub(crate) fn exclude_sent(&mut self, known: TokenCounts) -> bool {
-        if let Some(reading) = &mut self.reading {
-            reading.tokens = most(reading.tokens, known);
+    pub(crate) fn exclude_sent(&mut self, sent: &SentReply, trace: TraceId) {
+        if let Some(usage) = &mut self.usage {
+            usage.tokens = max_counts(usage.tokens, sent.tokens);
         }
-        self.sent_tokens = Some(known).filter(|known| *known != TokenCounts::default());
-        tokens_since(self.tokens(), known) != TokenCounts::default()
+        let excluded = if sent.trace == trace { sent.in_other_traces } else { sent.tokens };
+        self.sent_tokens = Some(excluded).filter(|tokens| *tokens != TokenCounts::default());
     }
 
     /// Returns the content of the reply, as far as it may be sent.
-    pub(crate) fn content(&self, shape: &SpanOptions<'_>) -> ReplyContent<'s> {
-        let mut said = ReplyContent::default();
-        if !shape.has_content() {
-            return said;
+    pub(crate) fn content(&self, options: &SpanOptions<'_>) -> ReplyContent<'s> {
+        let mut content = ReplyContent::default();
+        if !options.has_content() {
+            return content;
         }
         let mut texts = Vec::new();
         let mut thoughts = Vec::new();
@@ -124,12 +124,13 @@ impl<'s> Generation<'s> {
             } else if block.is(value::THINKING) {
                 thoughts.extend(block.thinking().filter(|text| !text.is_empty()));
             } else if block.is(value::TOOL_USE) {
-                said.calls.push((block.id().unwrap_or_default(), block.name().unwrap_or_default()));
+                content.calls.push((block.id().unwrap_or_default(), block.name().unwrap_or_default()));
             }
         }
-        said.text = Some(texts.join("\n")).filter(|text| !text.is_empty()).and_then(|text| shape.text(&text));
-        said.thinking = shape.text(&thoughts.join("\n")).unwrap_or_default();
-        said
+        content.text =
+            Some(texts.join("\n")).filter(|text| !text.is_empty()).and_then(|text| options.text(&text));
+        content.thinking = options.text(&thoughts.join("\n")).unwrap_or_default();
+        content
     }
 
     /// Returns its span.
@@ -137,80 +138,82 @@ impl<'s> Generation<'s> {
         &self,
         builder: &SpanBuilder<'_, '_>,
         id: SpanId,
-        said: &ReplyContent<'_>,
-        (input, calls): (Option<&str>, usize),
+        content: &ReplyContent<'_>,
+        input: Option<&str>,
+        n_calls: usize,
     ) -> TraceSpan {
-        let shape = builder.shape;
+        let options = builder.options;
         let model = self.reply.model.as_deref().unwrap_or("unknown").to_owned();
         let mut span = builder.span(SpanKind::Generation, id, model.clone(), (self.start, self.end));
         set_model(&mut span, &model);
-        span.set_some(name::RESPONSE_ID, self.reply.id.as_deref());
+        span.add_some(name::RESPONSE_ID, self.reply.id.as_deref());
         if let Some(stop) = &self.stop {
             span.attributes.push((name::FINISH_REASONS.into(), AttributeValue::List(vec![stop.clone()])));
         }
-        if shape.has_content() {
-            let text = said.text.as_deref().unwrap_or_default();
-            let (called, thinking) = (&said.calls, &*said.thinking);
-            match shape.dialect {
+        if options.has_content() {
+            let text = content.text.as_deref().unwrap_or_default();
+            let (called, thinking) = (&content.calls, &*content.thinking);
+            match options.dialect {
                 Dialect::Langfuse => {
-                    span.set_some(name::INPUT, input.map(|text| message::plain("user", text)));
-                    span.set(name::OUTPUT, message::plain_reply(text, thinking, called));
+                    span.add_some(name::INPUT, input.map(|text| message::plain("user", text)));
+                    span.add(name::OUTPUT, message::plain_reply(text, thinking, called));
                 }
                 Dialect::GenAi => {
-                    span.set_some(name::INPUT_MESSAGES, input.map(|text| message::parts("user", text)));
+                    span.add_some(name::INPUT_MESSAGES, input.map(|text| message::parts("user", text)));
                     let output = message::parts_reply(text, thinking, called, self.stop.as_deref());
-                    span.set(name::OUTPUT_MESSAGES, output);
+                    span.add(name::OUTPUT_MESSAGES, output);
                 }
             }
         }
-        span.set(name::META_TOOLS, calls);
+        span.add(name::META_TOOLS, n_calls);
         let lines = || {
             self.reply.entries.iter().filter_map(|&idx| self.session.entries()[idx].lens::<Assistant<'_>>())
         };
-        span.set_some(name::META_REQUEST, lines().find_map(|line| line.request_id()).as_deref());
-        let Some(reading) = &self.reading else { return span };
-        let cost = reading.cost(shape.book);
+        span.add_some(name::META_REQUEST, lines().find_map(|line| line.request_id()).as_deref());
+        let Some(usage) = &self.usage else { return span };
+        let cost = usage.cost(options.prices);
         let (tokens, cost) = match self.sent_tokens {
-            Some(known) => {
-                let before = LineUsage { tokens: known, web_searches: 0, ..reading.clone() }.cost(shape.book);
-                (tokens_since(reading.tokens, known), cost.zip(before).map(|(cost, before)| cost - before))
+            Some(sent) => {
+                let sent_cost =
+                    LineUsage { tokens: sent, web_searches: 0, ..usage.clone() }.cost(options.prices);
+                (tokens_since(usage.tokens, sent), cost.zip(sent_cost).map(|(cost, sent)| cost - sent))
             }
-            None => (reading.tokens, cost),
+            None => (usage.tokens, cost),
         };
         set_usage(&mut span, tokens, cost);
-        self.set_parameters(&mut span, reading);
+        self.set_parameters(&mut span, usage);
         let thought =
             self.reply.usage(self.session).and_then(|usage| usage.output_tokens_details()?.thinking_tokens());
-        span.set_some(name::REASONING, thought);
+        span.add_some(name::REASONING, thought);
         span
     }
 
-    /// Returns the span of the advisor model called as number `n` on the way to the reply; `None` if there
-    /// were fewer. The reply has the span `parent`.
+    /// Returns the span of the `n`-th call of an advisor model, counted from 0; `None` if there were fewer.
+    /// `parent` is the span of the reply.
     pub(crate) fn advisor_span(
         &self,
         builder: &SpanBuilder<'_, '_>,
         parent: SpanId,
         n: usize,
     ) -> Option<TraceSpan> {
-        let reading = self.reading.as_ref()?;
-        let (model, tokens) = reading.advisors.get(n)?;
-        let id = builder.home.trace.span(&["advice", &self.key, &n.to_string()]);
+        let usage = self.usage.as_ref()?;
+        let (model, tokens) = usage.advisors.get(n)?;
+        let id = builder.turn.trace.span(&["advice", &self.key, &n.to_string()]);
         let mut span = builder.span(SpanKind::Generation, id, model.to_string(), (self.start, self.end));
         span.parent = Some(parent);
         set_model(&mut span, model);
-        set_usage(&mut span, *tokens, reading.advisor_cost(n, builder.shape.book));
+        set_usage(&mut span, *tokens, usage.advisor_cost(n, builder.options.prices));
         Some(span)
     }
 
     /// Sets the model parameters; receivers use them to price fast mode.
-    fn set_parameters(&self, span: &mut TraceSpan, reading: &LineUsage<'_>) {
+    fn set_parameters(&self, span: &mut TraceSpan, usage: &LineUsage<'_>) {
         let mut parameters = String::new();
         let mut add = |key: &str, value: &str| {
             let comma = if parameters.is_empty() { "" } else { "," };
             let _ = write!(parameters, "{comma}\"{key}\":{}", crate::span_options::quote(value));
         };
-        if reading.fast {
+        if usage.fast {
             add("speed", "fast");
         }
         let mut lines =
@@ -219,15 +222,15 @@ impl<'s> Generation<'s> {
             add("effort", &effort);
         }
         if !parameters.is_empty() {
-            span.set(name::MODEL_PARAMETERS, format!("{{{parameters}}}"));
+            span.add(name::MODEL_PARAMETERS, format!("{{{parameters}}}"));
         }
     }
 }
 
 fn set_model(span: &mut TraceSpan, model: &str) {
-    span.set(name::MODEL, model);
-    span.set(name::REQUEST_MODEL, model);
-    span.set(name::RESPONSE_MODEL, model);
+    span.add(name::MODEL, model);
+    span.add(name::REQUEST_MODEL, model);
+    span.add(name::RESPONSE_MODEL, model);
 }
 
 /// Sets token counts by price class, under the names that each kind of receiver reads. No total is set:
@@ -244,18 +247,18 @@ fn set_usage(span: &mut TraceSpan, tokens: TokenCounts, cost: Option<Money>) {
         }
     }
     details.push('}');
-    span.set(name::USAGE_DETAILS, details);
-    span.set(name::INPUT_TOKENS, tokens.context());
-    span.set(name::OUTPUT_TOKENS, tokens.output);
+    span.add(name::USAGE_DETAILS, details);
+    span.add(name::INPUT_TOKENS, tokens.context());
+    span.add(name::OUTPUT_TOKENS, tokens.output);
     if tokens.cache_read > 0 {
-        span.set(name::CACHE_READ, tokens.cache_read);
+        span.add(name::CACHE_READ, tokens.cache_read);
     }
     if tokens.cache_write() > 0 {
-        span.set(name::CACHE_CREATION, tokens.cache_write());
-        span.set(name::CACHE_WRITE, tokens.cache_write());
+        span.add(name::CACHE_CREATION, tokens.cache_write());
+        span.add(name::CACHE_WRITE, tokens.cache_write());
     }
     if let Some(cost) = cost {
-        span.set(name::COST_DETAILS, format!("{{\"total\":{cost}}}"));
+        span.add(name::COST_DETAILS, format!("{{\"total\":{cost}}}"));
         span.attributes.push((name::COST.into(), AttributeValue::Decimal(cost.to_f64())));
     }
     span.usage = Some((tokens, cost));

@@ -74,6 +74,7 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &StateDir) -
         let agents = agents_of(&previous, states);
         exports.push(HookExport {
             session: previous.id.to_string(),
+            // The previous session is over.
             result: exporter.session(&previous, agents, true),
         });
     }
@@ -81,11 +82,11 @@ pub fn run_hook(input: &HookInput, exporter: &Exporter<'_>, states: &StateDir) -
     let file = SessionFile { id: SessionId::new(&input.session_id).unwrap_or(file.id), ..file };
     let is_over = input.hook_event_name == "SessionEnd";
     let mut result = exporter.session(&file, agents_of(&file, states), is_over);
-    let waits =
+    let is_open =
         |result: &Result<ExportSummary, ExportError>| result.as_ref().is_ok_and(|exported| exported.is_open);
     if input.hook_event_name == "Stop" {
         let mut waited = Duration::ZERO;
-        while waits(&result) && waited < LATE_LINES_TIMEOUT {
+        while is_open(&result) && waited < LATE_LINES_TIMEOUT {
             let pause = Duration::from_millis(30);
             std::thread::sleep(pause);
             waited += pause;
@@ -114,7 +115,7 @@ fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &StateDir) 
     for key in spool::keys(states).into_iter().filter(|key| *key != own) {
         let mut exported = ExportSummary::default();
         let mut drain = || -> Result<(), ExportError> {
-            // A session locked by another process is being sent already.
+            // Does not wait: a session locked by another process is being sent already.
             let Some(_lock) = states.lock(&key, Some(std::time::Instant::now()))? else { return Ok(()) };
             let mut state = states.load(&key);
             if state.spool.is_empty() {
@@ -136,6 +137,7 @@ fn drain_others(file: &SessionFile, exporter: &Exporter<'_>, states: &StateDir) 
 ///
 /// Claude Code changes the id when plan mode ends, and runs no hook for the old id.
 fn previous_session(input: &HookInput) -> Option<SessionFile> {
+    // The id is near the start of the line.
     let mut head = Vec::new();
     open_regular(&input.transcript_path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
     let line = head.split(|byte| *byte == b'\n').next()?;
@@ -146,7 +148,7 @@ fn previous_session(input: &HookInput) -> Option<SessionFile> {
 }
 
 /// Returns the sub-agents of a session. Sub-agents stored next to the log are included only if they were
-/// modified since the last successful delivery, less one minute.
+/// modified since one minute before the last successful delivery: modification times can be imprecise.
 fn agents_of(file: &SessionFile, states: &StateDir) -> Vec<AgentFile> {
     let sent_at = states.load(&StateDir::key(file)).sent_at;
     let minute_before = |at: Millis| {
@@ -186,9 +188,9 @@ impl Backoff {
 
     fn fail(&self, states: &StateDir, now: Millis, retry_after: Option<Duration>) -> io::Result<()> {
         let failures = self.failures.saturating_add(1);
-        let asked = retry_after.and_then(|pause| Millis::try_from(pause.as_millis()).ok());
+        let requested = retry_after.and_then(|pause| Millis::try_from(pause.as_millis()).ok());
         let own = INITIAL_BACKOFF.saturating_mul(1 << (failures - 1).min(16));
-        let pause = asked.unwrap_or(own).min(MAX_BACKOFF);
+        let pause = requested.unwrap_or(own).min(MAX_BACKOFF);
         write_atomically(&Self::path(states), format!("{failures} {}", now + pause).as_bytes())
     }
 

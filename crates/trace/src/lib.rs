@@ -28,11 +28,11 @@
 //!     parse_line(&line, |entry, findings| turns.extend(splitter.push(entry, findings)));
 //! }
 //! turns.extend(splitter.finish(lines.at()));
-//! let book = PriceBook::embedded();
+//! let prices = PriceBook::embedded();
 //! let options = SpanOptions {
 //!     content: ContentPolicy::Full,
 //!     dialect: Dialect::GenAi,
-//!     book: &book,
+//!     prices: &prices,
 //!     limit: None,
 //!     redact: None,
 //!     user: None,

@@ -118,25 +118,25 @@ pub const VARIABLES: &[&str] = &[
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl ReceiverConfig {
-    /// Returns the receiver given by `asked`, or else by environment variables.
+    /// Returns the receiver given by `requested`, or else by environment variables.
     ///
     /// `variable` looks up a variable; an empty value counts as unset.
     pub fn resolve(
-        asked: &ReceiverOptions,
+        requested: &ReceiverOptions,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ReceiverConfigError> {
         let env = Environment(variable);
         let langfuse_key = || env.first(&["CC_LANGFUSE_PUBLIC_KEY", "LANGFUSE_PUBLIC_KEY"]);
         let otlp = || env.first(&["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"]);
-        let preset = asked.preset.unwrap_or(match (&asked.endpoint, otlp(), langfuse_key()) {
+        let preset = requested.preset.unwrap_or(match (&requested.endpoint, otlp(), langfuse_key()) {
             (None, _, Some(_)) => ReceiverPreset::Langfuse,
             _ => ReceiverPreset::Otlp,
         });
         let mut target = match preset {
-            ReceiverPreset::Langfuse => langfuse(asked, &env)?,
-            ReceiverPreset::Otlp => otlp_receiver(asked, &env)?,
+            ReceiverPreset::Langfuse => langfuse(requested, &env)?,
+            ReceiverPreset::Otlp => otlp_receiver(requested, &env)?,
         };
-        if let Some(protocol) = asked.protocol {
+        if let Some(protocol) = requested.protocol {
             target.protocol = protocol;
         }
         if !target.url.starts_with("http://") && !target.url.starts_with("https://") {
@@ -164,13 +164,16 @@ impl Environment<'_> {
     }
 }
 
-fn langfuse(asked: &ReceiverOptions, env: &Environment<'_>) -> Result<ReceiverConfig, ReceiverConfigError> {
+fn langfuse(
+    requested: &ReceiverOptions,
+    env: &Environment<'_>,
+) -> Result<ReceiverConfig, ReceiverConfigError> {
     let public = env.first(&["CC_LANGFUSE_PUBLIC_KEY", "LANGFUSE_PUBLIC_KEY"]);
     let public = public.ok_or(ReceiverConfigError::NoKey("LANGFUSE_PUBLIC_KEY"))?;
     let secret = env.first(&["CC_LANGFUSE_SECRET_KEY", "LANGFUSE_SECRET_KEY"]);
     let secret = secret.ok_or(ReceiverConfigError::NoKey("LANGFUSE_SECRET_KEY"))?;
     let named = ["CC_LANGFUSE_BASE_URL", "LANGFUSE_BASE_URL", "LANGFUSE_HOST", "LANGFUSE_BASEURL"];
-    let base = match asked.endpoint.clone().or_else(|| env.first(&named)) {
+    let base = match requested.endpoint.clone().or_else(|| env.first(&named)) {
         Some(base) => base,
         None => region(env.first(&["LANGFUSE_REGION"]))?.to_owned(),
     };
@@ -214,7 +217,7 @@ fn region(name: Option<String>) -> Result<&'static str, ReceiverConfigError> {
 }
 
 fn otlp_receiver(
-    asked: &ReceiverOptions,
+    requested: &ReceiverOptions,
     env: &Environment<'_>,
 ) -> Result<ReceiverConfig, ReceiverConfigError> {
     // The variable for traces is a complete URL; the path is appended to the general one, as OpenTelemetry
@@ -223,7 +226,7 @@ fn otlp_receiver(
         let base = base.trim_end_matches('/').to_owned();
         if base.ends_with("/v1/traces") { base } else { format!("{base}/v1/traces") }
     };
-    let url = asked
+    let url = requested
         .endpoint
         .clone()
         .map(common)
@@ -281,13 +284,13 @@ mod tests {
     use super::*;
 
     fn find(
-        asked: &ReceiverOptions,
+        requested: &ReceiverOptions,
         variables: &[(&str, &str)],
     ) -> Result<ReceiverConfig, ReceiverConfigError> {
         let lookup = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        ReceiverConfig::resolve(asked, &lookup)
+        ReceiverConfig::resolve(requested, &lookup)
     }
 
     const KEYS: [(&str, &str); 2] = [("LANGFUSE_PUBLIC_KEY", "public"), ("LANGFUSE_SECRET_KEY", "hidden")];
@@ -370,11 +373,14 @@ mod tests {
     fn a_traces_endpoint_is_used_unchanged_and_a_flag_takes_precedence() {
         let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:1/custom");
         assert_eq!(find(&ReceiverOptions::default(), &[traces]).unwrap().url, "http://127.0.0.1:1/custom");
-        let asked =
+        let requested =
             ReceiverOptions { endpoint: Some("http://127.0.0.1:2".to_owned()), ..ReceiverOptions::default() };
-        assert_eq!(find(&asked, &[traces, KEYS[0], KEYS[1]]).unwrap().url, "http://127.0.0.1:2/v1/traces");
-        let asked = ReceiverOptions { preset: Some(ReceiverPreset::Otlp), ..ReceiverOptions::default() };
-        assert_eq!(find(&asked, &KEYS).unwrap_err(), ReceiverConfigError::NoEndpoint);
+        assert_eq!(
+            find(&requested, &[traces, KEYS[0], KEYS[1]]).unwrap().url,
+            "http://127.0.0.1:2/v1/traces"
+        );
+        let requested = ReceiverOptions { preset: Some(ReceiverPreset::Otlp), ..ReceiverOptions::default() };
+        assert_eq!(find(&requested, &KEYS).unwrap_err(), ReceiverConfigError::NoEndpoint);
         let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
         assert!(matches!(
             find(&ReceiverOptions::default(), &[traces, grpc]),

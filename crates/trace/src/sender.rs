@@ -164,9 +164,9 @@ impl HttpSender {
             .get("content-type")
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         // A response cut off in the middle has a status all the same; its body is ignored.
-        let said =
+        let response =
             answer.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_vec().unwrap_or_default();
-        classify_response(status, retry_after.map(Duration::from_secs), &said, is_json)
+        classify_response(status, retry_after.map(Duration::from_secs), &response, is_json)
     }
 
     /// Sends spans as one request, retried up to `tries` times, or as smaller requests if it is rejected.
@@ -250,14 +250,19 @@ impl SpanReceiver for HttpSender {
 }
 
 /// Classifies a response by its status and body.
-fn classify_response(status: u16, retry_after: Option<Duration>, said: &[u8], is_json: bool) -> PostOutcome {
+fn classify_response(
+    status: u16,
+    retry_after: Option<Duration>,
+    response: &[u8],
+    is_json: bool,
+) -> PostOutcome {
     let message = || {
-        let text = String::from_utf8_lossy(&said[..said.len().min(300)]);
+        let text = String::from_utf8_lossy(&response[..response.len().min(300)]);
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         format!("the receiver returned {status} {}", text.trim()).trim().to_owned()
     };
     match status {
-        200..=299 => match otlp::partial_success(said, is_json) {
+        200..=299 => match otlp::partial_success(response, is_json) {
             Some((refused, message)) => PostOutcome::Accepted { refused, complaint: Some(message) },
             None => PostOutcome::Accepted { refused: 0, complaint: None },
         },

@@ -8,7 +8,7 @@ use crate::id::TraceId;
 
 /// The replies and tool calls already sent.
 ///
-/// A log that was written out again repeats them, and nothing is sent twice. A reply with lines after the
+/// A log whose lines were written again repeats them, and nothing is sent twice. A reply with lines after the
 /// next prompt is sent in two parts; the second contains only the difference.
 #[derive(Clone, Debug, Default)]
 pub struct SentReplies {
@@ -27,7 +27,7 @@ pub(crate) struct SentReply {
     /// never decrease, so that no token is sent twice.
     pub(crate) tokens: TokenCounts,
     /// The part of `tokens` that was sent under traces before the last.
-    pub(crate) elsewhere: TokenCounts,
+    pub(crate) in_other_traces: TokenCounts,
     /// The trace of the last part.
     pub(crate) trace: TraceId,
 }
@@ -52,16 +52,16 @@ impl SentReplies {
     }
 
     pub(crate) fn add_reply(&mut self, id: &str, tokens: TokenCounts, trace: TraceId) {
-        let known = self.replies.entry(id.to_owned()).or_insert(SentReply {
+        let sent = self.replies.entry(id.to_owned()).or_insert(SentReply {
             tokens,
-            elsewhere: TokenCounts::default(),
+            in_other_traces: TokenCounts::default(),
             trace,
         });
-        if known.trace != trace {
-            known.elsewhere = known.tokens;
-            known.trace = trace;
+        if sent.trace != trace {
+            sent.in_other_traces = sent.tokens;
+            sent.trace = trace;
         }
-        known.tokens = most(tokens, known.tokens);
+        sent.tokens = max_counts(tokens, sent.tokens);
         self.last = Some(id.into());
     }
 
@@ -76,7 +76,7 @@ impl SentReplies {
 }
 
 /// Returns the larger count of each kind.
-pub(crate) fn most(left: TokenCounts, right: TokenCounts) -> TokenCounts {
+pub(crate) fn max_counts(left: TokenCounts, right: TokenCounts) -> TokenCounts {
     TokenCounts {
         input: left.input.max(right.input),
         output: left.output.max(right.output),
@@ -86,13 +86,13 @@ pub(crate) fn most(left: TokenCounts, right: TokenCounts) -> TokenCounts {
     }
 }
 
-/// Returns the tokens of `now` that exceed `known`.
-pub(crate) fn tokens_since(now: TokenCounts, known: TokenCounts) -> TokenCounts {
+/// Returns the tokens of `now` that exceed `sent`.
+pub(crate) fn tokens_since(now: TokenCounts, sent: TokenCounts) -> TokenCounts {
     TokenCounts {
-        input: now.input.saturating_sub(known.input),
-        output: now.output.saturating_sub(known.output),
-        cache_read: now.cache_read.saturating_sub(known.cache_read),
-        cache_write_5m: now.cache_write_5m.saturating_sub(known.cache_write_5m),
-        cache_write_1h: now.cache_write_1h.saturating_sub(known.cache_write_1h),
+        input: now.input.saturating_sub(sent.input),
+        output: now.output.saturating_sub(sent.output),
+        cache_read: now.cache_read.saturating_sub(sent.cache_read),
+        cache_write_5m: now.cache_write_5m.saturating_sub(sent.cache_write_5m),
+        cache_write_1h: now.cache_write_1h.saturating_sub(sent.cache_write_1h),
     }
 }

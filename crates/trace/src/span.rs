@@ -24,7 +24,7 @@ pub struct TraceSpan {
     pub start: Millis,
     /// When it ended.
     pub end: Millis,
-    /// The error message, if the span failed.
+    /// The error message, if the span failed; empty if the content policy excludes it.
     pub error: Option<String>,
     /// Events within the span.
     pub events: Vec<SpanEvent>,
@@ -116,18 +116,18 @@ impl From<bool> for AttributeValue {
 
 impl TraceSpan {
     /// Adds an attribute.
-    pub(crate) fn set(&mut self, name: impl Into<AttributeName>, value: impl Into<AttributeValue>) {
+    pub(crate) fn add(&mut self, name: impl Into<AttributeName>, value: impl Into<AttributeValue>) {
         self.attributes.push((name.into(), value.into()));
     }
 
     /// Adds an attribute, if there is a value.
-    pub(crate) fn set_some(
+    pub(crate) fn add_some(
         &mut self,
         name: impl Into<AttributeName>,
         value: Option<impl Into<AttributeValue>>,
     ) {
         if let Some(value) = value {
-            self.set(name, value);
+            self.add(name, value);
         }
     }
 

@@ -33,14 +33,14 @@ pub enum ContentPolicy {
 pub struct SpanRedaction<'a> {
     pub(crate) rules: &'a Rules,
     /// The secrets of the session or the turn, which are replaced without the text that identifies them.
-    known: Option<&'a KnownSecrets>,
-    /// Whether `known` are the secrets of the whole session, so that those of a turn need not be searched.
-    knows_session: bool,
+    secrets: Option<&'a KnownSecrets>,
+    /// Whether `secrets` are the secrets of the whole session, so that those of a turn need not be searched.
+    has_session_secrets: bool,
 }
 
 impl<'a> From<&'a Rules> for SpanRedaction<'a> {
     fn from(rules: &'a Rules) -> Self {
-        Self { rules, known: None, knows_session: false }
+        Self { rules, secrets: None, has_session_secrets: false }
     }
 }
 
@@ -48,13 +48,13 @@ impl<'a> SpanRedaction<'a> {
     /// Returns a redaction that replaces these secrets of the session everywhere. By default, the secrets of
     /// each turn are searched, and replaced in the turn.
     #[must_use]
-    pub fn with_session_secrets(self, known: Option<&'a KnownSecrets>) -> Self {
-        Self { known, knows_session: true, ..self }
+    pub fn with_session_secrets(self, secrets: Option<&'a KnownSecrets>) -> Self {
+        Self { secrets, has_session_secrets: true, ..self }
     }
 
     /// Returns the secrets in a turn and its sub-agents, unless those of the session are known.
     fn find_secrets(&self, family: &SessionFamily) -> Option<KnownSecrets> {
-        if self.knows_session {
+        if self.has_session_secrets {
             return None;
         }
         let mut redactor = Redactor::new(self.rules);
@@ -65,7 +65,7 @@ impl<'a> SpanRedaction<'a> {
 
     /// Returns the text without its secrets; borrowed if there are none.
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.known.map(|known| known.mask(text)) {
+        match self.secrets.map(|secrets| secrets.mask(text)) {
             Some(Cow::Owned(masked)) => Cow::Owned(self.rules.mask(&masked).into_owned()),
             _ => self.rules.mask(text),
         }
@@ -101,7 +101,7 @@ pub struct SpanOptions<'a> {
     /// The release that the traces belong to.
     pub release: Option<&'a str>,
     /// The prices of models.
-    pub book: &'a PriceBook,
+    pub prices: &'a PriceBook,
 }
 
 /// The default limit of a value for [`ContentPolicy::Truncated`], in bytes.
@@ -119,20 +119,21 @@ impl<'a> SpanOptions<'a> {
     }
 
     /// Returns the options for a turn with these secrets, in addition to those of the session.
-    pub(crate) fn with_turn_secrets<'k>(&self, known: Option<&'k KnownSecrets>) -> SpanOptions<'k>
+    pub(crate) fn with_turn_secrets<'k>(&self, secrets: Option<&'k KnownSecrets>) -> SpanOptions<'k>
     where
         'a: 'k,
     {
-        let redact = self.redact.map(|redact| SpanRedaction { known: known.or(redact.known), ..redact });
+        let redact =
+            self.redact.map(|redact| SpanRedaction { secrets: secrets.or(redact.secrets), ..redact });
         SpanOptions { redact, ..*self }
     }
 
     /// Returns the options for a session with these secrets.
-    pub(crate) fn with_session_secrets<'k>(&self, known: Option<&'k KnownSecrets>) -> SpanOptions<'k>
+    pub(crate) fn with_session_secrets<'k>(&self, secrets: Option<&'k KnownSecrets>) -> SpanOptions<'k>
     where
         'a: 'k,
     {
-        SpanOptions { redact: self.redact.map(|redact| redact.with_session_secrets(known)), ..*self }
+        SpanOptions { redact: self.redact.map(|redact| redact.with_session_secrets(secrets)), ..*self }
     }
 }
 

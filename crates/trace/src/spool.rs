@@ -14,8 +14,8 @@ use crate::otlp::{self, Protocol};
 use crate::span::TraceSpan;
 use crate::state::{ExportState, SpoolFile, StateDir, write_atomically};
 
-/// The maximum total size of the spool per receiver, in bytes. Spans beyond it are not spooled; the log is
-/// read again instead.
+/// The maximum total size of the spool folder of a [`StateDir`], in bytes. Spans beyond it are not spooled; the
+/// log is read again instead.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Writes spans of a session to the spool. Returns `None` if the spool is full.
@@ -33,13 +33,15 @@ pub(crate) fn store_spans(
     if used + packed.len() as u64 > MAX_BYTES {
         return Ok(None);
     }
-    let known = |number: &usize| state.spool.iter().any(|spooled| spooled.file == file_name(key, *number));
-    let number = (0..).find(|number| !known(number)).unwrap_or(0);
-    let file = file_name(key, number);
+    // An unrecorded file with that name is overwritten: see `remove_unrecorded`.
+    let is_recorded = |name: &String| state.spool.iter().any(|spooled| spooled.file == *name);
+    let mut names = (0..).map(|number| file_name(key, number));
+    let file = names.find(|name| !is_recorded(name)).unwrap_or_default();
     write_atomically(&dir.join(&file), &packed)?;
     Ok(Some(SpoolFile { file, spans: wires.len() as u64 }))
 }
 
+/// Returns the name of a spool file. `key` has no dot.
 fn file_name(key: &str, number: usize) -> String {
     format!("{key}.{number}.otlp.gz")
 }
@@ -84,6 +86,7 @@ pub(crate) fn drain(
                 exported.spans += taken;
                 exported.received.add(received);
             }
+            // Keeps the list of files.
             None => state.forget(),
         }
         state.spool.remove(0);
@@ -103,8 +106,8 @@ fn unpack(packed: &[u8]) -> Option<Vec<Wire>> {
     Some(scopes.flat_map(|scope| scope.spans).collect())
 }
 
-/// Removes files of a run that was killed before it could record them. Their spans can be rebuilt from the
-/// log.
+/// Removes files of a run that was killed before it could record them. The state must have no spool file, and
+/// their spans can be rebuilt from the log.
 pub(crate) fn remove_unrecorded(states: &StateDir, key: &str) -> io::Result<()> {
     let prefix = format!("{key}.");
     for entry in fs::read_dir(states.spool_dir())?.flatten() {

@@ -34,33 +34,33 @@ pub struct TurnSpanParent {
 ///
 /// Returns no spans if everything in the turn was sent before.
 pub fn spans_of(
-    head: &TurnHeader,
+    header: &TurnHeader,
     family: &SessionFamily,
-    session: &str,
+    session_id: &str,
     sent: &mut SentReplies,
-    shape: &SpanOptions<'_>,
+    options: &SpanOptions<'_>,
 ) -> Vec<TraceSpan> {
-    if !head.is_exportable {
+    if !header.is_exportable {
         return Vec::new();
     }
-    let home = TurnSpanParent { session: session.to_owned(), trace: head.trace, number: head.number };
-    let known = shape.find_turn_secrets(family);
-    let shape = &shape.with_turn_secrets(known.as_ref());
-    let mut builder = SpanBuilder::new(&home, shape, sent);
-    let root = home.trace.span(&["turn"]);
-    let prompt = family.main.entries().first().filter(|_| head.has_prompt);
-    let input = prompt.and_then(|prompt| prompt_text(prompt, shape));
-    let first_input = input.as_deref().filter(|_| head.sent_part.is_none());
-    let before = head.sent_part.map_or(head.start, |continued| continued.last_at);
-    let walked = builder.walk(family, None, root, before, first_input);
+    let turn = TurnSpanParent { session: session_id.to_owned(), trace: header.trace, number: header.number };
+    let secrets = options.find_turn_secrets(family);
+    let options = &options.with_turn_secrets(secrets.as_ref());
+    let mut builder = SpanBuilder::new(&turn, options, sent);
+    let root = turn.trace.span(&["turn"]);
+    let prompt = family.main.entries().first().filter(|_| header.has_prompt);
+    let input = prompt.and_then(|prompt| prompt_text(prompt, options));
+    let first_input = input.as_deref().filter(|_| header.sent_part.is_none());
+    let start = header.sent_part.map_or(header.start, |sent| sent.last_at);
+    let walked = builder.walk(family, None, root, start, first_input);
     for agent in family.agents.indices() {
-        builder.agent(family, agent, root);
+        builder.add_agent(family, agent, root);
     }
-    // The turn was written out again and has nothing new.
+    // A copy of a turn that was sent before.
     if builder.spans.is_empty() && builder.has_duplicates {
         return Vec::new();
     }
-    let span = builder.root(head, &family.main, root, input, walked);
+    let span = builder.root_span(header, &family.main, root, input, walked);
     builder.spans.insert(0, span);
     builder.finish()
 }
@@ -68,16 +68,16 @@ pub fn spans_of(
 /// Returns the spans of a sub-agent of a turn that was sent before, below the span `parent`.
 pub(crate) fn agent_spans_of(
     family: &SessionFamily,
-    home: &TurnSpanParent,
+    turn: &TurnSpanParent,
     parent: SpanId,
     sent: &mut SentReplies,
-    shape: &SpanOptions<'_>,
+    options: &SpanOptions<'_>,
 ) -> Vec<TraceSpan> {
-    let known = shape.find_turn_secrets(family);
-    let shape = &shape.with_turn_secrets(known.as_ref());
-    let mut builder = SpanBuilder::new(home, shape, sent);
+    let secrets = options.find_turn_secrets(family);
+    let options = &options.with_turn_secrets(secrets.as_ref());
+    let mut builder = SpanBuilder::new(turn, options, sent);
     for agent in family.agents.indices() {
-        builder.agent(family, agent, parent);
+        builder.add_agent(family, agent, parent);
     }
     builder.finish()
 }
@@ -88,8 +88,8 @@ pub fn tool_span_id(trace: TraceId, call: &ToolCall, session: &Session) -> SpanI
 }
 
 /// Returns the text of a prompt, if the content policy allows it.
-fn prompt_text(entry: &Entry, shape: &SpanOptions<'_>) -> Option<String> {
-    shape.text(&content_text(entry.message()?.content()?))
+fn prompt_text(entry: &Entry, options: &SpanOptions<'_>) -> Option<String> {
+    options.text(&content_text(entry.message()?.content()?))
 }
 
 /// The results of walking a log.
@@ -97,14 +97,16 @@ fn prompt_text(entry: &Entry, shape: &SpanOptions<'_>) -> Option<String> {
 struct WalkResult {
     events: Vec<crate::span::SpanEvent>,
     end: Option<Millis>,
+    /// The last text of the model.
     output: Option<String>,
+    /// The error of the last failed request, unless a later one succeeded.
     error: Option<String>,
 }
 
 pub(crate) struct SpanBuilder<'a, 'b> {
-    pub(crate) home: &'a TurnSpanParent,
+    pub(crate) turn: &'a TurnSpanParent,
     trace_name: String,
-    pub(crate) shape: &'a SpanOptions<'b>,
+    pub(crate) options: &'a SpanOptions<'b>,
     sent: &'a mut SentReplies,
     spans: Vec<TraceSpan>,
     /// Whether something was skipped because it was sent before.
@@ -119,16 +121,16 @@ pub(crate) struct SpanBuilder<'a, 'b> {
     depth: usize,
 }
 
-/// Sub-agents below this many others have no span below that of their call, but below the turn: each level
-/// takes part of the stack.
+/// The spans of more deeply nested sub-agents are directly below the turn instead of below their calls, since
+/// the walk is recursive.
 const MAX_DEPTH: usize = 100;
 
 impl<'a, 'b> SpanBuilder<'a, 'b> {
-    fn new(home: &'a TurnSpanParent, shape: &'a SpanOptions<'b>, sent: &'a mut SentReplies) -> Self {
+    fn new(turn: &'a TurnSpanParent, options: &'a SpanOptions<'b>, sent: &'a mut SentReplies) -> Self {
         Self {
-            home,
-            trace_name: format!("Turn {}", home.number),
-            shape,
+            turn,
+            trace_name: format!("Turn {}", turn.number),
+            options,
             sent,
             spans: Vec::new(),
             has_duplicates: false,
@@ -141,7 +143,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
 
     /// Returns the spans, after redacting every string in them.
     fn finish(mut self) -> Vec<TraceSpan> {
-        self.shape.redact_spans(&mut self.spans);
+        self.options.redact_spans(&mut self.spans);
         self.spans
     }
 
@@ -158,14 +160,14 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
             SpanKind::Generation => ("chat", "generation"),
             SpanKind::Tool => ("execute_tool", "tool"),
         };
-        let name = match (self.shape.dialect, kind) {
+        let name = match (self.options.dialect, kind) {
             (Dialect::GenAi, SpanKind::Generation | SpanKind::Tool | SpanKind::Agent) => {
                 format!("{operation} {called}")
             }
             _ => called,
         };
         let mut span = TraceSpan {
-            trace: self.home.trace,
+            trace: self.turn.trace,
             id,
             parent: None,
             kind,
@@ -177,58 +179,58 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
             attributes: Vec::with_capacity(24),
             usage: None,
         };
-        span.set(name::SESSION, &*self.home.session);
-        span.set(name::CONVERSATION, &*self.home.session);
-        span.set(name::PROVIDER, "anthropic");
-        span.set(name::OPERATION, operation);
-        span.set(name::TYPE, kind_name);
-        span.set(name::TRACE_NAME, &*self.trace_name);
-        span.set_some(name::USER, self.shape.user);
-        span.set_some(name::ENVIRONMENT, self.shape.environment);
-        span.set_some(name::RELEASE, self.shape.release);
-        if !self.shape.tags.is_empty() {
+        span.add(name::SESSION, &*self.turn.session);
+        span.add(name::CONVERSATION, &*self.turn.session);
+        span.add(name::PROVIDER, "anthropic");
+        span.add(name::OPERATION, operation);
+        span.add(name::TYPE, kind_name);
+        span.add(name::TRACE_NAME, &*self.trace_name);
+        span.add_some(name::USER, self.options.user);
+        span.add_some(name::ENVIRONMENT, self.options.environment);
+        span.add_some(name::RELEASE, self.options.release);
+        if !self.options.tags.is_empty() {
             span.attributes
-                .push((name::TAGS.into(), crate::span::AttributeValue::List(self.shape.tags.to_vec())));
+                .push((name::TAGS.into(), crate::span::AttributeValue::List(self.options.tags.to_vec())));
         }
         span
     }
 
     /// Sets the input and output attributes that the receiver reads.
     fn set_messages(&self, span: &mut TraceSpan, input: Option<&str>, output: Option<&str>) {
-        match self.shape.dialect {
+        match self.options.dialect {
             Dialect::Langfuse => {
-                span.set_some(name::INPUT, input.map(|text| message::plain("user", text)));
-                span.set_some(name::OUTPUT, output.map(|text| message::plain("assistant", text)));
+                span.add_some(name::INPUT, input.map(|text| message::plain("user", text)));
+                span.add_some(name::OUTPUT, output.map(|text| message::plain("assistant", text)));
             }
             Dialect::GenAi => {
-                span.set_some(name::INPUT_MESSAGES, input.map(|text| message::parts("user", text)));
-                span.set_some(name::OUTPUT_MESSAGES, output.map(|text| message::parts("assistant", text)));
+                span.add_some(name::INPUT_MESSAGES, input.map(|text| message::parts("user", text)));
+                span.add_some(name::OUTPUT_MESSAGES, output.map(|text| message::parts("assistant", text)));
             }
         }
     }
 
-    fn root(
+    fn root_span(
         &self,
-        head: &TurnHeader,
+        header: &TurnHeader,
         main: &Session,
         id: SpanId,
         input: Option<String>,
         walked: WalkResult,
     ) -> TraceSpan {
-        let start = head.start;
+        let start = header.start;
         let durations = main.entries().iter().filter_map(turn_duration);
         let duration = durations.max();
         let last = walked.end.unwrap_or(start);
         let end = duration.map_or(last, |millis| last.max(start.saturating_add(millis)));
         let mut span = self.span(SpanKind::Turn, id, self.trace_name.clone(), (start, end));
-        span.set(name::AGENT_NAME, "claude-code");
-        span.set(name::META_SOURCE, "claude-code");
-        span.set(name::META_TURN, head.number);
-        span.set(name::META_SESSION, &*self.home.session);
-        if self.shape.has_metadata() {
+        span.add(name::AGENT_NAME, "claude-code");
+        span.add(name::META_SOURCE, "claude-code");
+        span.add(name::META_TURN, header.number);
+        span.add(name::META_SESSION, &*self.turn.session);
+        if self.options.has_metadata() {
             self.set_metadata(&mut span, main);
         }
-        span.set_some(name::META_DURATION, duration.map(|millis| millis as u64));
+        span.add_some(name::META_DURATION, duration.map(|millis| millis as u64));
         self.set_messages(&mut span, input.as_deref(), walked.output.as_deref());
         span.events = walked.events;
         self.mark_failed(&mut span, walked.error);
@@ -239,25 +241,27 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     fn set_metadata(&self, span: &mut TraceSpan, main: &Session) {
         let envelopes = || main.entries().iter().filter_map(Entry::envelope);
         let version = envelopes().find_map(|line| line.version());
-        span.set_some(name::AGENT_VERSION, version.as_deref());
-        span.set_some(name::META_VERSION, version.as_deref());
-        span.set_some(name::META_SLUG, envelopes().find_map(|line| line.slug()).as_deref());
-        let cwd = envelopes().find_map(|line| line.cwd()).and_then(|cwd| self.shape.metadata(&cwd));
-        span.set_some(name::META_CWD, cwd);
+        span.add_some(name::AGENT_VERSION, version.as_deref());
+        span.add_some(name::META_VERSION, version.as_deref());
+        span.add_some(name::META_SLUG, envelopes().find_map(|line| line.slug()).as_deref());
+        let cwd = envelopes().find_map(|line| line.cwd()).and_then(|cwd| self.options.metadata(&cwd));
+        span.add_some(name::META_CWD, cwd);
         let branch = envelopes().find_map(|line| line.git_branch()).filter(|branch| !branch.is_empty());
-        span.set_some(name::META_BRANCH, branch.as_deref());
+        span.add_some(name::META_BRANCH, branch.as_deref());
     }
 
     /// Marks a span as failed, if there is an error.
     fn mark_failed(&self, span: &mut TraceSpan, error: Option<String>) {
         let Some(error) = error else { return };
-        span.set(name::LEVEL, "ERROR");
-        span.set_some(name::STATUS_MESSAGE, self.shape.has_content().then_some(&*error));
-        span.set(name::ERROR_TYPE, "_OTHER");
-        span.error = Some(if self.shape.has_content() { error } else { String::new() });
+        span.add(name::LEVEL, "ERROR");
+        span.add_some(name::STATUS_MESSAGE, self.options.has_content().then_some(&*error));
+        // The value of OpenTelemetry for errors without a known type.
+        span.add(name::ERROR_TYPE, "_OTHER");
+        span.error = Some(if self.options.has_content() { error } else { String::new() });
     }
 
-    /// Walks a log and adds the spans of its replies and tool calls below `parent`.
+    /// Walks a log and adds the spans of its replies and tool calls below `parent`. The first span of a reply has
+    /// `input`.
     fn walk(
         &mut self,
         family: &SessionFamily,
@@ -274,24 +278,25 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         }
         let mut walked = WalkResult::default();
         let mut seen = IndexVec::filled(false, session.replies().len());
-        let mut before = start;
+        let mut work_start = start;
         for idx in own_entries(session, owner.map(|agent| family.agents[agent].kind)) {
             let entry = &session.entries()[idx];
             let at = session.timestamp(idx);
             if let Some(reply) = session.reply_of(idx) {
                 if !std::mem::replace(&mut seen[reply], true) {
                     let calls = &calls[reply];
-                    let text = self.reply(session, (reply, calls), parent, before, &mut input, &mut walked);
+                    let text =
+                        self.add_reply(session, (reply, calls), parent, work_start, &mut input, &mut walked);
                     walked.output = text.or(walked.output.take());
                     for &call in calls {
-                        self.call(family, owner, call);
+                        self.add_call(family, owner, call);
                     }
                 }
             } else {
-                walked.events.extend(event::of(session, idx, before, self.shape));
+                walked.events.extend(event::of(session, idx, work_start, self.options));
             }
             if is_conversation_line(entry) {
-                before = at.map_or(before, |at| at.max(before));
+                work_start = at.map_or(work_start, |at| at.max(work_start));
                 walked.end = walked.end.max(at);
             }
         }
@@ -299,44 +304,41 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     }
 
     /// Adds the generation span of a reply, or an event for a message that Claude Code wrote in place of a
-    /// reply. Returns the text.
-    fn reply(
+    /// reply. Returns the text; `None` if there is none or it was sent before.
+    fn add_reply(
         &mut self,
         session: &Session,
         (reply, calls): (ReplyIndex, &[CallIndex]),
         parent: SpanId,
-        before: Millis,
+        work_start: Millis,
         input: &mut Option<&str>,
         walked: &mut WalkResult,
     ) -> Option<String> {
-        let mut generation = Generation::of(session, &session.replies()[reply], before);
+        let mut generation = Generation::of(session, &session.replies()[reply], work_start);
         let key = generation.key.clone();
         if !self.replies_with_span.insert(key.clone()) {
             self.has_duplicates = true;
             return None;
         }
-        if let Some(known) = self.sent.reply(&key) {
+        if let Some(sent) = self.sent.reply(&key) {
             let is_sent = |call: &CallIndex| self.sent.has_call(&key, &session.tool_calls()[*call].id);
-            if generation.is_notice || (!generation.exclude_sent(known.tokens) && calls.iter().all(is_sent)) {
+            if generation.is_notice || (!generation.has_new_tokens(&sent) && calls.iter().all(is_sent)) {
                 self.has_duplicates = true;
                 return None;
             }
-            // Within one turn the later version of a span takes the place of the earlier.
-            if known.trace == self.home.trace {
-                generation.exclude_sent(known.elsewhere);
-            }
+            generation.exclude_sent(&sent, self.turn.trace);
         }
-        self.sent.add_reply(&key, generation.tokens(), self.home.trace);
-        let said = generation.content(self.shape);
-        let text = said.text.clone();
+        self.sent.add_reply(&key, generation.tokens(), self.turn.trace);
+        let content = generation.content(self.options);
+        let text = content.text.clone();
         if generation.is_notice {
             walked.events.push(event::api_error(&generation, text.as_deref()));
             walked.error = generation.is_error.then(|| text.clone().unwrap_or_default());
             return text;
         }
         walked.error = None;
-        let id = self.home.trace.span(&["reply", &key]);
-        let mut span = generation.span(self, id, &said, (input.take(), calls.len()));
+        let id = self.turn.trace.span(&["reply", &key]);
+        let mut span = generation.span(self, id, &content, input.take(), calls.len());
         span.parent = Some(parent);
         self.spans.push(span);
         let advisors = (0..).map_while(|n| generation.advisor_span(self, id, n)).collect::<Vec<_>>();
@@ -345,7 +347,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
     }
 
     /// Adds the span of a tool call and the spans of the sub-agents that it started.
-    fn call(&mut self, family: &SessionFamily, owner: Option<AgentIndex>, call: CallIndex) {
+    fn add_call(&mut self, family: &SessionFamily, owner: Option<AgentIndex>, call: CallIndex) {
         let session = family.session(owner);
         let call = &session.tool_calls()[call];
         let key = Generation::key(session, &session.replies()[call.reply]);
@@ -353,52 +355,52 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
             return;
         }
         self.sent.add_call(&key, &call.id);
-        let id = tool_span_id(self.home.trace, call, session);
-        let parent = self.home.trace.span(&["reply", &key]);
-        let span = self.tool(session, call, id, parent);
+        let id = tool_span_id(self.turn.trace, call, session);
+        let parent = self.turn.trace.span(&["reply", &key]);
+        let span = self.tool_span(session, call, id, parent);
         self.spans.push(span);
         if self.depth >= MAX_DEPTH {
             return;
         }
         for agent in family.spawned_by(owner, &call.id).collect::<Vec<_>>() {
-            self.agent(family, agent, id);
+            self.add_agent(family, agent, id);
         }
     }
 
-    fn tool(&self, session: &Session, call: &ToolCall, id: SpanId, parent: SpanId) -> TraceSpan {
+    fn tool_span(&self, session: &Session, call: &ToolCall, id: SpanId, parent: SpanId) -> TraceSpan {
         let start = session.timestamp(call.entry_idx).unwrap_or(0);
         let end = call.results.first().and_then(|at| session.timestamp(at.entry_idx)).unwrap_or(start);
         let mut span = self.span(SpanKind::Tool, id, call.name.to_string(), (start, end));
         span.parent = Some(parent);
-        span.set(name::TOOL_NAME, &*call.name);
-        span.set(name::TOOL_TYPE, "function");
-        span.set(name::TOOL_CALL_ID, &*call.id);
-        span.set(name::META_TOOL_NAME, &*call.name);
-        span.set(name::META_TOOL_ID, &*call.id);
+        span.add(name::TOOL_NAME, &*call.name);
+        span.add(name::TOOL_TYPE, "function");
+        span.add(name::TOOL_CALL_ID, &*call.id);
+        span.add(name::META_TOOL_NAME, &*call.name);
+        span.add(name::META_TOOL_ID, &*call.id);
         let outcome = call.outcome(session);
-        span.set(name::META_OUTCOME, outcome.name());
-        let (arguments, result) = match self.shape.dialect {
+        span.add(name::META_OUTCOME, outcome.name());
+        let (arguments, result) = match self.options.dialect {
             Dialect::Langfuse => (name::INPUT, name::OUTPUT),
             Dialect::GenAi => (name::TOOL_ARGUMENTS, name::TOOL_RESULT),
         };
-        let asked = call.block(session).and_then(|block| block.input());
-        span.set_some(arguments, asked.and_then(|input| self.shape.json(input)));
+        let input = call.block(session).and_then(|block| block.input());
+        span.add_some(arguments, input.and_then(|input| self.options.json(input)));
         let answer = call.result(session);
-        let text = answer.and_then(|block| block.content()).and_then(|content| self.shape.blocks(content));
+        let text = answer.and_then(|block| block.content()).and_then(|content| self.options.blocks(content));
         if answer.is_some_and(|block| block.is_error().unwrap_or(false)) {
             let message = text.as_deref().unwrap_or_default();
             let cut = message.floor_char_boundary(512);
             self.mark_failed(&mut span, Some(message[..cut].to_owned()));
         } else if answer.is_none() {
-            span.set(name::LEVEL, "WARNING");
-            span.set(name::STATUS_MESSAGE, "no result in the log");
+            span.add(name::LEVEL, "WARNING");
+            span.add(name::STATUS_MESSAGE, "no result in the log");
         }
-        span.set_some(result, text);
+        span.add_some(result, text);
         span
     }
 
     /// Adds the spans of a sub-agent.
-    fn agent(&mut self, family: &SessionFamily, agent: AgentIndex, parent: SpanId) {
+    fn add_agent(&mut self, family: &SessionFamily, agent: AgentIndex, parent: SpanId) {
         let found = &family.agents[agent];
         if !self.agents_with_span.insert(agent) {
             return;
@@ -409,30 +411,29 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         let times = || own.iter().filter_map(|&idx| session.timestamp(idx));
         let start = times().next().unwrap_or(0);
         let first_uuid = session.entries()[first].uuid().unwrap_or_default();
-        let id = self.home.trace.span(&["agent", &found.id, &first_uuid]);
+        let id = self.turn.trace.span(&["agent", &found.id, &first_uuid]);
         // Two agents with the same id and first line are one.
         if !self.agent_span_ids.insert(id) {
             return;
         }
-        let input = prompt_text(&session.entries()[first], self.shape)
+        let input = prompt_text(&session.entries()[first], self.options)
             .filter(|_| session.entries()[first].kind() == Kind::User);
         let at = self.spans.len();
         self.depth += 1;
         let walked = self.walk(family, Some(agent), id, start, input.as_deref());
         self.depth -= 1;
-        let asked = || requested_agent_type(family, found);
         let called = found
             .agent_type
             .clone()
-            .or_else(asked)
+            .or_else(|| requested_agent_type(family, found))
             .unwrap_or_else(|| default_agent_name(found.kind).to_owned());
         let end = walked.end.unwrap_or(start);
         let mut span = self.span(SpanKind::Agent, id, called.clone(), (start, end));
         span.parent = Some(parent);
-        span.set(name::AGENT_NAME, called);
-        span.set(name::AGENT_ID, &*found.id);
-        let description = found.description.as_deref().and_then(|text| self.shape.metadata(text));
-        span.set_some(name::AGENT_DESCRIPTION, description);
+        span.add(name::AGENT_NAME, called);
+        span.add(name::AGENT_ID, &*found.id);
+        let description = found.description.as_deref().and_then(|text| self.options.metadata(text));
+        span.add_some(name::AGENT_DESCRIPTION, description);
         self.set_messages(&mut span, input.as_deref(), walked.output.as_deref());
         span.events = walked.events;
         self.mark_failed(&mut span, walked.error);

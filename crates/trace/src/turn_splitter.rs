@@ -213,8 +213,8 @@ impl TurnPart {
 
     /// Returns the trace id of the turn.
     ///
-    /// It is derived from the id of the first reply, which survives a fork and a log written out again with
-    /// new uuids. A turn without replies uses the uuid of its first line.
+    /// It is derived from the id of the first reply, which survives a fork and lines written again with new
+    /// uuids. A turn without replies uses the uuid of its first line.
     pub fn trace(&self) -> TraceId {
         if let Some(continued) = &self.sent_part {
             return continued.trace;

@@ -9,7 +9,7 @@ use threadline_testkit::shared_logs;
 use threadline_trace::{Exporter, SpanCollector, TraceSpan};
 use threadline_usage::{CallLedger, LogSource, Money, PriceBook, ScanOptions, TokenCounts, UsageScan};
 
-use crate::render::shape;
+use crate::render::options;
 
 /// Returns the real sessions; in a debug build only small ones.
 pub(crate) fn sessions() -> Vec<SessionFile> {
@@ -26,7 +26,7 @@ pub(crate) fn sessions() -> Vec<SessionFile> {
 pub(crate) fn spans_of(file: &SessionFile, book: &PriceBook) -> Vec<TraceSpan> {
     let collector = SpanCollector::default();
     let exporter = Exporter {
-        shape: shape(book),
+        options: options(book),
         receiver: &collector,
         states: None,
         use_spool: false,

@@ -18,7 +18,7 @@ use threadline_trace::{
 use threadline_usage::PriceBook;
 
 use crate::receiver::{Fault, Receiver};
-use crate::render::shape;
+use crate::render::options;
 
 /// A deterministic pseudo-random number generator.
 struct SeededRandom(u64);
@@ -103,7 +103,7 @@ fn exporter<'a>(
     now: i64,
 ) -> Exporter<'a> {
     Exporter {
-        shape: shape(book),
+        options: options(book),
         receiver,
         states: Some(states),
         use_spool: true,

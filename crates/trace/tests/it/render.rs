@@ -10,8 +10,8 @@ use threadline_trace::{
 };
 use threadline_usage::PriceBook;
 
-/// The default shape for tests.
-pub(crate) fn shape(book: &PriceBook) -> SpanOptions<'_> {
+/// The default options for tests.
+pub(crate) fn options(prices: &PriceBook) -> SpanOptions<'_> {
     SpanOptions {
         content: ContentPolicy::Truncated,
         limit: None,
@@ -21,7 +21,7 @@ pub(crate) fn shape(book: &PriceBook) -> SpanOptions<'_> {
         tags: &[],
         environment: None,
         release: None,
-        book,
+        prices,
     }
 }
 
@@ -40,22 +40,22 @@ pub(crate) fn turn_parts(bytes: &[u8]) -> Vec<TurnPart> {
 
 /// Returns the spans of a log without sub-agents.
 pub(crate) fn spans(notation: &str) -> Vec<TraceSpan> {
-    spans_with(notation, Vec::new(), &shape(&PriceBook::embedded()))
+    spans_with(notation, Vec::new(), &options(&PriceBook::embedded()))
 }
 
 /// Returns the spans that a log adds to those that were sent before.
 pub(crate) fn spans_again(notation: &str, sent: &mut SentReplies) -> Vec<TraceSpan> {
-    spans_beside(notation, Vec::new(), &shape(&PriceBook::embedded()), sent)
+    spans_beside(notation, Vec::new(), &options(&PriceBook::embedded()), sent)
 }
 
-pub(crate) fn spans_with(notation: &str, agents: Vec<Subagent>, shape: &SpanOptions<'_>) -> Vec<TraceSpan> {
-    spans_beside(notation, agents, shape, &mut SentReplies::default())
+pub(crate) fn spans_with(notation: &str, agents: Vec<Subagent>, options: &SpanOptions<'_>) -> Vec<TraceSpan> {
+    spans_beside(notation, agents, options, &mut SentReplies::default())
 }
 
 fn spans_beside(
     notation: &str,
     agents: Vec<Subagent>,
-    shape: &SpanOptions<'_>,
+    options: &SpanOptions<'_>,
     sent: &mut SentReplies,
 ) -> Vec<TraceSpan> {
     let mut agents = Some(agents);
@@ -63,7 +63,7 @@ fn spans_beside(
     for piece in turn_parts(&threadline_testkit::log(notation)) {
         let head = piece.header();
         let family = SessionFamily::new(piece.session, agents.take().unwrap_or_default());
-        all.extend(spans_of(&head, &family, "s1", sent, shape));
+        all.extend(spans_of(&head, &family, "s1", sent, options));
     }
     all
 }

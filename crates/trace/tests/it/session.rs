@@ -14,7 +14,7 @@ use threadline_trace::{
 use threadline_usage::PriceBook;
 
 use crate::receiver::{Fault, Receiver};
-use crate::render::shape;
+use crate::render::options;
 
 const ONE: &str = "u1 user \"one\"\na1 <- u1 reply msg_1 text \"eins\"\n";
 const TWO: &str = "u2 <- a1 user \"two\" @10:01:00\na2 <- u2 reply msg_2 text \"zwei\"\n";
@@ -41,7 +41,7 @@ impl TraceFixture {
 
     fn exporter(&self) -> Exporter<'_> {
         Exporter {
-            shape: shape(&self.book),
+            options: options(&self.book),
             receiver: &self.sender,
             states: Some(&self.states),
             use_spool: true,
@@ -55,7 +55,7 @@ impl TraceFixture {
     fn send_redacted(&self, path: &Path) -> String {
         let rules = threadline_secret::Rules::new();
         let mut exporter = self.exporter();
-        exporter.shape.redact = Some((&rules).into());
+        exporter.options.redact = Some((&rules).into());
         let file = SessionFile::at(path);
         exporter.session(&file, file.agents().found, false).unwrap();
         let received = self.receiver.received.lock();

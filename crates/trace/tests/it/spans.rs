@@ -10,7 +10,7 @@ use threadline_testkit::log;
 use threadline_trace::{ContentPolicy, Dialect, SentReplies, SpanKind, SpanOptions};
 use threadline_usage::PriceBook;
 
-use crate::render::{attributes, ids, shape, spans, spans_again, spans_with, tree, turn_parts};
+use crate::render::{attributes, ids, options, spans, spans_again, spans_with, tree, turn_parts};
 
 const TURN: &str = r#"
 u1        user   "why is it slow?"
@@ -127,8 +127,8 @@ a2 <- r1 reply msg_2 text "{token}" stop={token}
             (ContentPolicy::Full, Dialect::GenAi),
             (ContentPolicy::Metadata, Dialect::Langfuse),
         ] {
-            let shape = SpanOptions { content, dialect, redact: Some((&rules).into()), ..shape(&book) };
-            let spans = spans_with(&log, Vec::new(), &shape);
+            let options = SpanOptions { content, dialect, redact: Some((&rules).into()), ..options(&book) };
+            let spans = spans_with(&log, Vec::new(), &options);
             let text = format!("{spans:?}");
             assert!(spans.len() >= 4 && !text.contains(token) && !text.contains("Heddle42weft"), "{text}");
         }
@@ -322,7 +322,7 @@ y2 <- y1 reply o1 text "deep" sidechain
         agent("acompact-1", None, stray),
     ];
     let book = PriceBook::embedded();
-    assert_snapshot!(tree(&spans_with(main, agents, &shape(&book))), @r#"
+    assert_snapshot!(tree(&spans_with(main, agents, &options(&book))), @r#"
 turn Turn 1 0..13 < {"role":"user","content":"go"} > {"role":"assistant","content":"done"}
   generation claude-opus-4-8 0..1 0/0 < {"role":"user","content":"go"} > {"role":"assistant","content":"","tool_calls":[{"id":"t1","name":"Task"}]}
     tool Task 1..12 < {"prompt":"look"} > found
@@ -345,7 +345,7 @@ fn the_spans_of_very_deeply_nested_sub_agents_are_below_the_turn() {
     let agents =
         (1..4000).map(|n| agent(&format!("a{n}"), Some(&format!("t{}", n - 1)), &calls(n, "deeper")));
     let book = PriceBook::embedded();
-    let spans = spans_with(&calls(0, "go"), agents.collect(), &shape(&book));
+    let spans = spans_with(&calls(0, "go"), agents.collect(), &options(&book));
     let agents: Vec<_> = spans.iter().filter(|span| span.kind == SpanKind::Agent).collect();
     assert_eq!(agents.len(), 3999);
     let root = spans.iter().find(|span| span.kind == SpanKind::Turn).unwrap().id;
@@ -396,7 +396,7 @@ a4 <- s2 reply m2 text "PRIVATE error" model=<synthetic> +{"isApiErrorMessage":t
     let book = PriceBook::embedded();
     for dialect in [Dialect::Langfuse, Dialect::GenAi] {
         let count = |content| {
-            let spans = spans_with(log, Vec::new(), &SpanOptions { content, dialect, ..shape(&book) });
+            let spans = spans_with(log, Vec::new(), &SpanOptions { content, dialect, ..options(&book) });
             assert_eq!(spans.len(), 3);
             format!("{spans:?}").matches("PRIVATE").count()
         };
@@ -414,7 +414,7 @@ fn long_values_are_truncated_with_a_note() {
         "u1 user \"{long}\"\na1 <- u1 reply m1 tool t1 Write {{\"content\":\"{long}\",\"path\":\"/a\"}}\nr1 <- a1 result t1 \"{long}\"\na2 <- r1 reply m2 text \"{long}\""
     );
     let book = PriceBook::embedded();
-    let spans = spans_with(&log, Vec::new(), &SpanOptions { limit: Some(1000), ..shape(&book) });
+    let spans = spans_with(&log, Vec::new(), &SpanOptions { limit: Some(1000), ..options(&book) });
     let tool = spans.iter().find(|span| span.kind == SpanKind::Tool).unwrap();
     let input: serde_json::Value =
         serde_json::from_str(tool.text("langfuse.observation.input").unwrap()).unwrap();
@@ -428,7 +428,7 @@ fn long_values_are_truncated_with_a_note() {
         }
     }
     assert!(tool.text("langfuse.observation.output").unwrap().ends_with("… [39000 bytes omitted]"));
-    let full = spans_with(&log, Vec::new(), &SpanOptions { content: ContentPolicy::Full, ..shape(&book) });
+    let full = spans_with(&log, Vec::new(), &SpanOptions { content: ContentPolicy::Full, ..options(&book) });
     assert!(full[0].text("langfuse.observation.input").unwrap().len() > 40_000);
 }
 
@@ -455,7 +455,7 @@ a4 <- r1 reply m2 text "done {token}"
         let spans = spans_with(
             &log,
             Vec::new(),
-            &SpanOptions { redact: Some((&rules).into()), dialect, content, ..shape(&book) },
+            &SpanOptions { redact: Some((&rules).into()), dialect, content, ..options(&book) },
         );
         let all = format!("{spans:?}");
         assert!(!all.contains(&token), "{all}");
@@ -475,7 +475,7 @@ r1 <- a2 result t1 "Wnh3: {password}"
 "#
     );
     let (rules, book) = (Rules::new(), PriceBook::embedded());
-    let options = SpanOptions { redact: Some((&rules).into()), ..shape(&book) };
+    let options = SpanOptions { redact: Some((&rules).into()), ..options(&book) };
     let all = format!("{:?}", spans_with(&log, Vec::new(), &options));
     assert!(!all.contains(password), "{all}");
     assert!(all.contains("I used [secret:password]"), "{all}");

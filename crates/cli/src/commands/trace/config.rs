@@ -235,7 +235,7 @@ impl SpanSettings {
             tags: &self.args.tag,
             environment: self.args.environment.as_deref(),
             release: self.args.release.as_deref(),
-            book: &self.prices,
+            prices: &self.prices,
         }
     }
 }

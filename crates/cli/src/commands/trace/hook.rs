@@ -83,12 +83,12 @@ fn export_session(cx: &Context, args: &HookArgs, diary: &HookLog, until: Instant
         write_log(diary, "WARN", &format!("{error}; using the built-in prices"));
         Arc::new(PriceBook::embedded())
     });
-    let wardrobe = SpanSettings::new(&args.shape, &variables, prices);
+    let settings = SpanSettings::new(&args.shape, &variables, prices);
     let states = StateDir::open(&state_root(cx).map_err(|error| error.to_string())?, &target);
     states.prepare(&target).map_err(|error| error.to_string())?;
     let sender = HttpSender::new(target);
     let exporter = Exporter {
-        shape: wardrobe.span_options(sender.target().dialect),
+        options: settings.span_options(sender.target().dialect),
         receiver: &sender,
         states: Some(&states),
         use_spool: true,

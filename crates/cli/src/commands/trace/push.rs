@@ -69,11 +69,11 @@ pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<CommandOutcome, Comma
         cx.ui.warn(problem);
     }
     let variables = TraceVariables::read()?;
-    let wardrobe = SpanSettings::new(&args.shape, &variables, cx.app.prices()?);
+    let settings = SpanSettings::new(&args.shape, &variables, cx.app.prices()?);
     let outcome = if args.dry_run {
-        show_spans(cx, args, &files, &variables, &wardrobe, now)?
+        show_spans(cx, args, &files, &variables, &settings, now)?
     } else {
-        send_sessions(cx, args, &files, &variables, &wardrobe, now)?
+        send_sessions(cx, args, &files, &variables, &settings, now)?
     };
     Ok(if unread.is_empty() { outcome } else { CommandOutcome::Partial })
 }
@@ -118,7 +118,7 @@ fn show_spans(
     args: &PushArgs,
     files: &[SelectedSession],
     variables: &TraceVariables,
-    wardrobe: &SpanSettings,
+    settings: &SpanSettings,
     now: Timestamp,
 ) -> Result<CommandOutcome, CommandError> {
     // Nothing is sent, so no receiver needs to be configured.
@@ -133,7 +133,7 @@ fn show_spans(
         let mut spans = SpanRows::default();
         let receiver = SpanVisitor::new(|span| spans.add(span));
         let exporter = Exporter {
-            shape: wardrobe.span_options(dialect),
+            options: settings.span_options(dialect),
             receiver: &receiver,
             states: None,
             use_spool: false,
@@ -159,7 +159,7 @@ fn send_sessions(
     args: &PushArgs,
     files: &[SelectedSession],
     variables: &TraceVariables,
-    wardrobe: &SpanSettings,
+    settings: &SpanSettings,
     now: Timestamp,
 ) -> Result<CommandOutcome, CommandError> {
     let target = variables.receiver(&args.target)?;
@@ -167,7 +167,7 @@ fn send_sessions(
     states.prepare(&target)?;
     let sender = HttpSender::new(target);
     let exporter = Exporter {
-        shape: wardrobe.span_options(sender.target().dialect),
+        options: settings.span_options(sender.target().dialect),
         receiver: &sender,
         states: Some(&states),
         use_spool: false,
