@@ -1,6 +1,6 @@
 //! Groups shell commands by the program they run, so that runs of the same command can be counted.
 
-/// Programs with a command of their own as the first argument.
+/// Programs with a command, or the name of another program, as the first argument.
 const WITH_COMMANDS: &[&str] = &[
     "apt",
     "apt-get",
@@ -49,7 +49,7 @@ const WITH_COMMANDS: &[&str] = &[
     "yarn",
 ];
 
-/// Commands of a program that run another one, which is then part of the group.
+/// Commands that run another one, which is then part of the group: `npm run build`, `uv tool run`.
 const RUNNERS: &[&str] = &["exec", "run", "tool"];
 
 /// Programs that run the command after them.
@@ -58,10 +58,10 @@ const WRAPPERS: &[&str] = &["command", "env", "exec", "nice", "nohup", "stdbuf",
 /// Programs that prepare the command after them.
 const PREPARATIONS: &[&str] = &[".", "cd", "export", "popd", "pushd", "set", "source", "unset"];
 
-/// No more of a command than this is examined.
+/// The number of bytes of a command that are examined.
 const MAX_LENGTH: usize = 2000;
 
-/// The longest group, in characters. Longer words are no names of programs.
+/// The maximum number of bytes of a name of a program.
 const MAX_WORD: usize = 40;
 
 /// Returns the group of a shell command: the name of the program, and its sub-command if it has one.
@@ -71,8 +71,7 @@ const MAX_WORD: usize = 40;
 /// command counts that does more than prepare the next one. A command that does not begin with the name of a
 /// program belongs to `(other)`. This is a grouping for people, not a parser of shells.
 pub fn command_group(command: &str) -> String {
-    let end = command.char_indices().map(|(at, ch)| at + ch.len_utf8()).take_while(|end| *end <= MAX_LENGTH);
-    let command = &command[..end.last().unwrap_or(0)];
+    let command = &command[..command.floor_char_boundary(MAX_LENGTH)];
     let mut first = None;
     for words in simple_commands(command) {
         let Some(group) = group(&words) else { continue };
@@ -132,7 +131,7 @@ fn group(words: &[String]) -> Option<String> {
         if !WRAPPERS.contains(&program) {
             break program;
         }
-        // Skips the options and the limit of a wrapper.
+        // Skips the options of a wrapper, and the duration of `timeout`.
         while words
             .next_if(|word| word.starts_with('-') || word.starts_with(|ch: char| ch.is_ascii_digit()))
             .is_some()

@@ -7,12 +7,10 @@
 //! # Concepts
 //!
 //! - A [`Session`] grows by [`Session::push`], one entry at a time, whether the entries come from a file or
-//!   from a running client. It maintains the *tree* (the lines that have a uuid, linked by their parents),
-//!   the [replies](Reply) (the lines of one message of the model) and the [tool calls](ToolCall) with their
-//!   results.
+//!   from a running client. It maintains the tree, the [replies](Reply) (the lines of one message of the
+//!   model) and the [tool calls](ToolCall) with their results. [`Session`] defines the terms.
 //! - The [`Thread`] is the conversation that a resume would continue, across compactions. A [`Branch`] is a
-//!   path that was abandoned by a rewind or a retry. A [`Turn`] is a prompt and everything until the next
-//!   one.
+//!   path that was abandoned. A [`Turn`] is a prompt and everything until the next one.
 //! - A [`Compaction`] is a boundary, its summary, and the part of the conversation that was kept.
 //! - [`Session::replay`] returns the messages that a [`ClientVersion`] would send if it resumed the session.
 //! - A [`SessionFamily`] is a session with its sub-agents, whether they have logs of their own or not. A

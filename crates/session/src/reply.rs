@@ -34,7 +34,7 @@ impl Reply {
 
     /// Returns the blocks in file order, each with the index of its entry.
     ///
-    /// Blocks that are repeated on another line are skipped, so a reply that was logged twice is returned
+    /// Blocks that are repeated on another line are skipped, so a reply that was written twice is returned
     /// once.
     pub fn blocks<'s>(&'s self, session: &'s Session) -> impl Iterator<Item = (EntryIndex, Block<'s>)> {
         let blocks = self.entries.iter().flat_map(|&entry_idx| {

@@ -20,6 +20,33 @@ use crate::tool_call::{BlockPosition, ServerCall, ToolCall};
 /// The entries of a log with the tree, replies and tool calls that they form.
 ///
 /// An entry is identified by its index in [`Session::entries`], here and in all other types of this crate.
+///
+/// # Terms
+///
+/// - *tree*: the entries with a uuid, linked by parent. A *chain* is a path in which each entry is the
+///   parent of the next.
+/// - *main conversation*: the entries of the tree that do not belong to sub-agents, on any path.
+/// - *active conversation*: the [`Thread`], which ends at the *leaf*. It includes lines that are attached to the
+///   chain to the leaf, such as parallel results.
+/// - *branch*: a path of the tree that is not part of the active conversation, after a rewind or a retry.
+/// - *copy*: a line with the uuid and the content of an earlier one, which Claude Code wrote again, before a
+///   compaction for example. It is not in the tree.
+///
+/// ```
+/// # use threadline_session::{EntryIndex, Session};
+/// let session = Session::from_bytes(&threadline_testkit::log(r#"
+/// u1        user   "hello"
+/// a1 <- u1  reply  m1 text "Hello."
+/// u2 <- a1  user   "Warp it"
+/// a1 <- u1  reply  m1 text "Hello."
+/// u3 <- a1  user   "Weave it"
+/// "#));
+/// let lines = |entries: &[EntryIndex]| entries.iter().map(|idx| idx.position()).collect::<Vec<_>>();
+/// assert_eq!(lines(&session.thread().entries), [0, 1, 4]);
+/// assert_eq!(lines(&session.branches()[0].entries), [2]);
+/// let copies = session.entries().indices().filter(|idx| !session.in_tree(*idx));
+/// assert_eq!(lines(&copies.collect::<Vec<_>>()), [3]);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     id: Option<String>,
@@ -492,7 +519,7 @@ impl Session {
         self.entry_by_uuid.keys().map(String::as_str)
     }
 
-    /// Returns whether the entry is in the tree. A copy of an earlier line is not.
+    /// Returns whether the entry is in the [tree](Session#terms). A copy of an earlier line is not.
     pub fn in_tree(&self, entry_idx: EntryIndex) -> bool {
         self.nodes[entry_idx].in_tree
     }

@@ -24,7 +24,8 @@ pub struct RuleViolation {
     pub line_no: u32,
     /// The description, as a sentence without a full stop.
     pub message: &'static str,
-    /// Identifies the same violation in two versions of a log. Does not depend on the line number.
+    /// Identifies the same violation in two versions of a log, by rule, message and line, but not by the line
+    /// number.
     key: u64,
 }
 
@@ -55,7 +56,7 @@ pub enum SoundnessRule {
     Text = 11,
     /// Every line has the id of the session, which is the name of its file.
     OwnId = 12,
-    /// Replies after removed content do not count its tokens.
+    /// Replies after removed content do not count its tokens. Checked where an edit is planned, as is the next.
     Usage = 15,
     /// Working directory, version and git branch are unchanged.
     Origin = 16,
@@ -67,8 +68,9 @@ impl RuleViolation {
         self.message == message::BEGINS_WITH_REPLY
     }
 
-    fn new(rule: SoundnessRule, line: usize, name: u64, message: &'static str) -> Self {
-        Self { rule, line_no: line as u32 + 1, message, key: hash(&(rule as u8, name, message)) }
+    /// `line` is counted from 0. `line_key` identifies the line in other versions of the log.
+    fn new(rule: SoundnessRule, line: usize, line_key: u64, message: &'static str) -> Self {
+        Self { rule, line_no: line as u32 + 1, message, key: hash(&(rule as u8, line_key, message)) }
     }
 }
 
@@ -124,7 +126,7 @@ impl SoundnessChecker {
         let line = self.n_lines;
         self.n_lines += 1;
         let mut fact = LineFact::of(entry, line);
-        self.check_line(line, entry, &mut fact);
+        self.check_line(entry, &mut fact);
         if fact.in_tree {
             self.line_facts.push(fact);
         }
@@ -141,17 +143,16 @@ impl SoundnessChecker {
     }
 
     /// Adds the violations of several lines to those of single lines.
-    fn find_violations(&self, mut breaches: Vec<RuleViolation>, whole: bool) -> Vec<RuleViolation> {
+    fn find_violations(&self, mut violations: Vec<RuleViolation>, whole: bool) -> Vec<RuleViolation> {
         let chain = self.chain();
         if !whole {
-            breaches.retain(|breach| {
-                let position = || {
-                    self.line_facts
-                        .binary_search_by_key(&(breach.line_no as usize - 1), |fact| fact.line)
-                        .ok()
-                };
-                match breach.rule {
-                    SoundnessRule::Sidechain | SoundnessRule::ParentBefore => {
+            violations.retain(|violation| {
+                let line = violation.line_no as usize - 1;
+                let position = || self.line_facts.binary_search_by_key(&line, |fact| fact.line).ok();
+                match violation.rule {
+                    // The lines of sub-agents are never sent with the conversation.
+                    SoundnessRule::Sidechain => false,
+                    SoundnessRule::ParentBefore => {
                         position().is_some_and(|position| !self.line_facts[position].sidechain)
                     }
                     // The content of an abandoned branch is never sent.
@@ -162,13 +163,13 @@ impl SoundnessChecker {
                 }
             });
         }
-        self.check_chain(&chain, &mut breaches);
-        self.check_messages(&chain, &mut breaches);
-        self.check_references(&mut breaches);
+        self.check_chain(&chain, &mut violations);
+        self.check_messages(&chain, &mut violations);
+        self.check_references(&mut violations);
         if whole {
-            self.check_outside_chain(&chain, &mut breaches);
+            self.check_outside_chain(&chain, &mut violations);
         }
-        breaches
+        violations
     }
 
     /// Returns the state needed to compare a later version of the log with this one.
@@ -180,18 +181,16 @@ impl SoundnessChecker {
 
     /// Returns the violations in this log that `before`, an earlier version, did not have.
     pub fn new_violations(&self, before: &SoundnessBaseline) -> Vec<RuleViolation> {
-        let known: HashSet<u64> = before.violations.iter().map(|breach| breach.key).collect();
-        let mut breaches = self.violations(false);
-        breaches.retain(|breach| !known.contains(&breach.key));
-        breaches
+        let known: HashSet<u64> = before.violations.iter().map(|violation| violation.key).collect();
+        let mut violations = self.violations(false);
+        violations.retain(|violation| !known.contains(&violation.key));
+        violations
     }
 
-    /// Returns the replies that differ from `before` in their model, or in their thinking unless all of it
-    /// was removed.
-    ///
-    /// A reply with pending results that lost its thinking is reported too.
+    /// Returns the replies that differ from `before` in their model or in their thinking. All thinking of a reply
+    /// may be removed, unless the reply has pending results: the API rejects these without it.
     pub fn changed_replies(&self, before: &SoundnessBaseline) -> Vec<RuleViolation> {
-        let mut breaches = Vec::new();
+        let mut violations = Vec::new();
         let mut seen = HashSet::default();
         for fact in &self.line_facts {
             let line = fact.line;
@@ -199,7 +198,7 @@ impl SoundnessChecker {
             if let (Some(model), Some(old)) = (self.models.get(&reply), before.models.get(&reply))
                 && model != old
             {
-                breaches.push(RuleViolation::new(
+                violations.push(RuleViolation::new(
                     SoundnessRule::Model,
                     line,
                     reply,
@@ -208,7 +207,7 @@ impl SoundnessChecker {
             }
             let (now, old) = (self.thinking_hashes.get(&reply), before.thinking_hashes.get(&reply));
             if now.is_some() && now != old {
-                breaches.push(RuleViolation::new(
+                violations.push(RuleViolation::new(
                     SoundnessRule::Thinking,
                     line,
                     reply,
@@ -221,69 +220,43 @@ impl SoundnessChecker {
             && before.thinking_hashes.contains_key(&reply)
         {
             let message = "the reply has pending results, but its thinking was removed";
-            breaches.push(RuleViolation::new(SoundnessRule::Thinking, line, reply, message));
+            violations.push(RuleViolation::new(SoundnessRule::Thinking, line, reply, message));
         }
-        breaches
+        violations
     }
 
     /// Returns the lines of the conversation as positions in `line_facts`, from the root to the last line,
     /// across compactions.
     fn chain(&self) -> Vec<usize> {
-        let Some(leaf) = self.line_facts.iter().rposition(|fact| !fact.sidechain) else {
-            return Vec::new();
-        };
-        let mut chain = vec![leaf];
-        let mut at = leaf;
-        loop {
+        let leaf = self.line_facts.iter().rposition(|fact| !fact.sidechain);
+        let above = |&at: &usize| {
             let fact = &self.line_facts[at];
-            let above = match fact.parent {
+            match fact.parent {
                 ParentLine::Line(above) => Some(above),
                 ParentLine::Root if fact.boundary => fact.logical_parent,
                 ParentLine::Root | ParentLine::Missing => None,
-            };
-            match above.filter(|&above| above < at) {
-                Some(above) => {
-                    chain.push(above);
-                    at = above;
-                }
-                None => break,
             }
-        }
+        };
+        let mut chain: Vec<usize> = std::iter::successors(leaf, above).collect();
         chain.reverse();
         chain
     }
 
     /// Checks that the conversation is a chain with one root and increasing timestamps.
-    fn check_chain(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
+    fn check_chain(&self, chain: &[usize], violations: &mut Vec<RuleViolation>) {
         let mut clock: Option<Millis> = None;
         for (i, &position) in chain.iter().enumerate() {
             let fact = &self.line_facts[position];
-            let line = fact.line;
             if i == 0 && fact.parent != ParentLine::Root {
-                breaches.push(RuleViolation::new(
-                    SoundnessRule::OneRoot,
-                    line,
-                    fact.uuid_hash,
-                    "the conversation has no root",
-                ));
+                violations.push(fact.violation(SoundnessRule::OneRoot, "the conversation has no root"));
             }
             match (fact.time, clock) {
                 (None, _) => {
-                    breaches.push(RuleViolation::new(
-                        SoundnessRule::SingleChain,
-                        line,
-                        fact.uuid_hash,
-                        "the line has no timestamp",
-                    ));
+                    violations.push(fact.violation(SoundnessRule::SingleChain, "the line has no timestamp"));
                 }
                 (Some(time), Some(before)) if time <= before => {
                     let message = "the timestamp is not later than that of the parent";
-                    breaches.push(RuleViolation::new(
-                        SoundnessRule::SingleChain,
-                        line,
-                        fact.uuid_hash,
-                        message,
-                    ));
+                    violations.push(fact.violation(SoundnessRule::SingleChain, message));
                 }
                 _ => {}
             }
@@ -295,10 +268,8 @@ impl SoundnessChecker {
         if let (Some((newest, fact)), Some(&leaf)) = (newest, chain.last())
             && newest != leaf
         {
-            breaches.push(RuleViolation::new(
+            violations.push(fact.violation(
                 SoundnessRule::SingleChain,
-                fact.line,
-                fact.uuid_hash,
                 "the line with the newest timestamp is not the last of the conversation",
             ));
         }
@@ -306,19 +277,16 @@ impl SoundnessChecker {
         let seen = self.line_facts.iter().rposition(|fact| !fact.sidechain && !fact.progress);
         if let Some(last) = seen.filter(|last| chain.binary_search(last).is_err()) {
             let fact = &self.line_facts[last];
-            breaches.push(RuleViolation::new(
-                SoundnessRule::SingleChain,
-                fact.line,
-                fact.uuid_hash,
-                "the last line is not part of the conversation",
-            ));
+            violations.push(
+                fact.violation(SoundnessRule::SingleChain, "the last line is not part of the conversation"),
+            );
         }
-        self.check_attached_lines(chain, breaches);
+        self.check_attached_lines(chain, violations);
     }
 
     /// Reports lines of replies, and results, that are attached to the conversation but not on the chain.
     /// Only some versions read them.
-    fn check_attached_lines(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
+    fn check_attached_lines(&self, chain: &[usize], violations: &mut Vec<RuleViolation>) {
         let mut on_chain = vec![false; self.line_facts.len()];
         let mut replies = HashSet::default();
         for &position in chain {
@@ -333,41 +301,34 @@ impl SoundnessChecker {
                     && self.line_facts[up].reply_hash.is_some());
             if beside && (of_reply || answers) {
                 let message = "the line belongs to a reply of the conversation but is on another branch";
-                let line = fact.line;
-                breaches.push(RuleViolation::new(SoundnessRule::SingleChain, line, fact.uuid_hash, message));
+                violations.push(fact.violation(SoundnessRule::SingleChain, message));
             }
         }
     }
 
     /// Checks that lines outside the conversation contain no messages and are not roots.
-    fn check_outside_chain(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
+    fn check_outside_chain(&self, chain: &[usize], violations: &mut Vec<RuleViolation>) {
         let on_chain: HashSet<usize> = chain.iter().copied().collect();
         for (position, fact) in self.line_facts.iter().enumerate() {
             if fact.sidechain || on_chain.contains(&position) {
                 continue;
             }
-            let line = fact.line;
             if fact.is_sent() {
                 let message = "the message is outside the conversation";
-                breaches.push(RuleViolation::new(SoundnessRule::SingleChain, line, fact.uuid_hash, message));
+                violations.push(fact.violation(SoundnessRule::SingleChain, message));
             }
             if fact.parent == ParentLine::Root {
-                breaches.push(RuleViolation::new(
-                    SoundnessRule::OneRoot,
-                    line,
-                    fact.uuid_hash,
-                    "the line is a second root",
-                ));
+                violations.push(fact.violation(SoundnessRule::OneRoot, "the line is a second root"));
             }
         }
     }
 
-    fn check_references(&self, breaches: &mut Vec<RuleViolation>) {
+    fn check_references(&self, violations: &mut Vec<RuleViolation>) {
         for (line, uuid) in &self.references {
             if !self.uuids.contains_key(uuid) {
                 let line = *line;
                 let message = "the line refers to a missing line";
-                breaches.push(RuleViolation::new(SoundnessRule::References, line, hash(&uuid), message));
+                violations.push(RuleViolation::new(SoundnessRule::References, line, hash(&uuid), message));
             }
         }
     }
@@ -384,7 +345,7 @@ mod tests {
         lines.iter().for_each(|line| checker.push(&Entry::parse(line.as_bytes()).0));
         assert_eq!(checker.line_facts.len(), 1);
         // Violations are reported with the numbers of all lines.
-        let lines: Vec<u32> = checker.violations(true).iter().map(|breach| breach.line_no).collect();
+        let lines: Vec<u32> = checker.violations(true).iter().map(|violation| violation.line_no).collect();
         assert_eq!(lines, [2, 2, 2, 3]);
     }
 }

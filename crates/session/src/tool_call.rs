@@ -12,22 +12,23 @@ use crate::session::Session;
 /// A tool use joined to its result.
 ///
 /// The two halves are separate entries, sometimes far apart. The result is missing if the user interrupted
-/// the call, the process died, or the log was truncated.
+/// the call, the process died, or the log was truncated. Claude Code sometimes writes earlier lines again, so
+/// there may be several lines with the same call: [copies](Session#terms), or lines with other uuids.
 #[derive(Clone, Debug)]
 pub struct ToolCall {
     /// The id that joins call and result.
     pub id: String,
     /// The name of the tool.
     pub name: String,
-    /// The line with the call. If the session was logged twice, the later one.
+    /// The line with the call: the last one that is not a copy.
     pub entry_idx: EntryIndex,
     /// The index of the block on that line.
     pub block_idx: u32,
     /// The reply that made the call, as an index into [`Session::replies`].
     pub reply: ReplyIndex,
-    /// The positions of the results. More than one if the session was logged twice.
+    /// The positions of the results.
     pub results: Vec<BlockPosition>,
-    /// The lines with the call, in file order. More than one if the session was logged twice.
+    /// The lines with the call, including copies, in file order.
     pub lines: Vec<EntryIndex>,
 }
 
@@ -85,7 +86,7 @@ impl ToolOutcome {
     }
 }
 
-/// Prefixes of the results of denied calls, and of interrupted calls below.
+/// Prefixes of the results of denied calls, in all versions of Claude Code.
 const DENIED: &[&str] = &[
     "User rejected tool use",
     "The user doesn't want to proceed with this tool use",
@@ -95,6 +96,7 @@ const DENIED: &[&str] = &[
     "Claude requested permissions to",
     "User chose to stay in plan mode",
 ];
+/// Prefixes of the results of interrupted calls.
 const INTERRUPTED: &[&str] = &[
     "[Request interrupted by user",
     "Request interrupted by user",
@@ -108,10 +110,7 @@ impl ToolCall {
         session.block(self.entry_idx, self.block_idx as usize)
     }
 
-    /// Records another line with the same call.
-    ///
-    /// The conversation continues from the latest line, unless that is an exact copy, which is not in the
-    /// tree.
+    /// Records another line with the same call. The conversation continues from the last one in the tree.
     pub(crate) fn add_line(&mut self, at: BlockPosition, is_copy: bool) {
         self.lines.push(at.entry_idx);
         if !is_copy {
@@ -127,14 +126,15 @@ impl ToolCall {
     /// Returns the result that belongs to one of the blocks with the call.
     ///
     /// The first result belongs to [`ToolCall::entry_idx`]. On another line, it is the first result between
-    /// this line and the next one with the call. The second block with the call on a line has no result, and
-    /// a result belongs to two blocks at most: otherwise, very many short blocks could repeat a long result.
+    /// this line and the next one with the call. The second block with the call on a line has no result. A
+    /// result belongs to two blocks at most, so that the total length of these results is linear in the log.
     pub fn result_of_block(
         &self,
         entry_idx: EntryIndex,
         block_idx: usize,
         session: &Session,
     ) -> Option<BlockPosition> {
+        // `None` for the second block on the line.
         session.call_of_block(entry_idx, block_idx)?;
         if entry_idx == self.entry_idx {
             return self.results.first().copied();
@@ -142,18 +142,17 @@ impl ToolCall {
         let next_result = self.results.partition_point(|result| result.entry_idx <= entry_idx);
         let result = *self.results.get(next_result)?;
         let next_line = self.lines.partition_point(|line| *line <= entry_idx);
-        let before_result = self.lines[next_line..].iter().take_while(|line| **line < result.entry_idx);
-        // Exact copies are not in the tree.
-        let is_answer = before_result.clone().all(|line| !session.in_tree(*line));
-        is_answer.then_some(result)
+        let mut between = self.lines[next_line..].iter().take_while(|line| **line < result.entry_idx);
+        let is_called_again = between.any(|line| session.in_tree(*line));
+        (!is_called_again).then_some(result)
     }
 
     /// Returns whether a block is the last one in the log with this id. The sub-agents of a call are shown
-    /// with this block only: otherwise, calls that are repeated at each of many levels would double them at
-    /// each.
+    /// with this block only: if each of n nested sub-agents repeated its call, 2ⁿ would be shown otherwise.
     pub fn is_last_block(&self, entry_idx: EntryIndex, block_idx: usize, session: &Session) -> bool {
-        let is_latest = (self.entry_idx, self.block_idx as usize) == (entry_idx, block_idx);
-        is_latest && session.tool_call(&self.id).is_some_and(|last| std::ptr::eq(last, self))
+        let is_own = (self.entry_idx, self.block_idx as usize) == (entry_idx, block_idx);
+        // A later reply may have used the id for another call.
+        is_own && session.tool_call(&self.id).is_some_and(|last| std::ptr::eq(last, self))
     }
 
     /// Returns the outcome, determined from the first result.
@@ -170,7 +169,7 @@ impl ToolCall {
         // The result of an interrupted call can be the same as that of a denied one. A later line then
         // records the interruption of the reply.
         if outcome == ToolOutcome::Denied
-            && is_refused(&session.entries()[at.entry_idx], block)
+            && is_denied_by_person(&session.entries()[at.entry_idx], block)
             && session.interrupted_at(self.reply).is_some()
         {
             return ToolOutcome::Interrupted;
@@ -205,8 +204,8 @@ pub fn result_outcome(entry: &Entry, block: Block<'_>) -> ToolOutcome {
     }
 }
 
-/// Returns whether the person refused the call, according to its result.
-fn is_refused(entry: &Entry, block: Block<'_>) -> bool {
+/// Returns whether a person denied the call, not a permission rule, according to its result.
+fn is_denied_by_person(entry: &Entry, block: Block<'_>) -> bool {
     let is_denied = || begins_with(record_of(entry, block), block, DENIED);
     denial_kind(entry).map_or_else(is_denied, |kind| kind == "user-rejected")
 }

@@ -23,7 +23,7 @@ pub enum ReplayRule {
     AcceptMissingContent,
     /// `system` lines of subtype `local_command` are sent as user text.
     LocalCommands,
-    /// Calls are moved to the end of a reply, unless the model continued thinking directly after one.
+    /// Calls are moved to the end of a reply, unless the model continued thinking directly after one of them.
     CallsLast,
     /// Results without a call are left out.
     DropOrphanResults,
@@ -35,7 +35,7 @@ pub enum ReplayRule {
     RenamedTools,
     /// The input of `ExitPlanMode` is sent without the plan, which Claude Code added itself.
     StripExitPlanMode,
-    /// The same, if the session has looked up that tool, so that it is offered again.
+    /// As `StripExitPlanMode`, but only if the log shows that a tool search loaded that tool.
     StripLoadedExitPlanMode,
     /// Thinking of any model other than the last one is left out.
     DropForeignThinking,
@@ -77,6 +77,7 @@ const fn since(rule: ReplayRule, first: ClientVersion) -> RuleVersions {
     RuleVersions { rule, first, last: None }
 }
 
+// The versions whose behavior is known. A rule may begin between two of them.
 const V20: ClientVersion = ClientVersion::new(2, 1, 20);
 const V197: ClientVersion = ClientVersion::new(2, 1, 197);
 const V220: ClientVersion = ClientVersion::new(2, 1, 220);
@@ -113,7 +114,7 @@ static RULES: &[RuleVersions] = &[
     since(ReplayRule::StripLoadedExitPlanMode, V325),
 ];
 
-/// The set of rules that one version follows.
+/// The set of rules that one version follows, with one bit per rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VersionRules(u32);
 
@@ -126,7 +127,7 @@ impl VersionRules {
         Self(RULES.iter().filter(follows).fold(0, |bits, span| bits | 1 << span.rule as u8))
     }
 
-    /// Returns the rules without one of them.
+    /// Returns the rules without one of them, for an estimate of what a resume with any model sends.
     pub(super) fn without(self, rule: ReplayRule) -> Self {
         Self(self.0 & !(1 << rule as u8))
     }

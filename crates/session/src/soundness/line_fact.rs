@@ -21,6 +21,7 @@ pub(super) enum ParentLine {
 pub(super) struct LineFact {
     /// The line number, counted from 0.
     pub(super) line: usize,
+    /// Whether the line is part of the conversation of the session or of a sub-agent.
     pub(super) in_tree: bool,
     pub(super) sidechain: bool,
     pub(super) boundary: bool,
@@ -30,7 +31,7 @@ pub(super) struct LineFact {
     /// The logical parent of a boundary, by the position of its facts.
     pub(super) logical_parent: Option<usize>,
     pub(super) time: Option<Millis>,
-    /// A hash of the uuid.
+    /// A hash of the uuid; 0 if the line has none.
     pub(super) uuid_hash: u64,
     /// A hash of the message id of its reply.
     pub(super) reply_hash: Option<u64>,
@@ -38,7 +39,7 @@ pub(super) struct LineFact {
     pub(super) calls: Vec<u64>,
     /// Hashes of the ids of the calls that its results answer.
     pub(super) results: Vec<u64>,
-    /// Whether the message contains anything other than results.
+    /// Whether the message contains anything other than calls and results.
     pub(super) has_text: bool,
     /// The size in bytes of the content, as part of a request.
     pub(super) size: usize,
@@ -61,8 +62,9 @@ impl LineFact {
     /// Returns the facts of a line.
     pub(super) fn of(entry: &Entry, line: usize) -> Self {
         let kind = entry.kind();
-        let is_tree = match kind {
+        let in_tree = match kind {
             Kind::User | Kind::Assistant | Kind::System | Kind::Progress | Kind::Attachment => true,
+            // Later versions may have other types of lines in the conversation.
             Kind::Unknown | Kind::Untyped => entry.uuid().is_some() && entry.get(key::PARENT_UUID).is_some(),
             _ => false,
         };
@@ -76,7 +78,7 @@ impl LineFact {
         };
         let mut fact = Self {
             line,
-            in_tree: is_tree,
+            in_tree,
             sidechain: entry.is_sidechain(),
             boundary: subtype.as_deref() == Some(value::COMPACT_BOUNDARY),
             progress: kind == Kind::Progress,
@@ -115,6 +117,11 @@ impl LineFact {
         }
     }
 
+    /// Returns a violation of a rule on this line.
+    pub(super) fn violation(&self, rule: SoundnessRule, message: &'static str) -> RuleViolation {
+        RuleViolation::new(rule, self.line, self.uuid_hash, message)
+    }
+
     /// Returns whether the line is part of a request.
     pub(super) fn is_sent(&self) -> bool {
         self.role != RequestRole::NotSent
@@ -122,27 +129,25 @@ impl LineFact {
 }
 
 impl SoundnessChecker {
-    /// Checks a single line, and determines its parent.
-    pub(super) fn check_line(&mut self, line: usize, entry: &Entry, fact: &mut LineFact) {
-        let name = fact.uuid_hash;
-        let mut breach =
-            |rule, message| self.line_violations.push(RuleViolation::new(rule, line, name, message));
+    /// Checks a single line, and determines its parent. The caller then adds the facts of a line in the tree.
+    pub(super) fn check_line(&mut self, entry: &Entry, fact: &mut LineFact) {
+        let mut report = |rule, message| self.line_violations.push(fact.violation(rule, message));
         if let (Some(own), Some(id)) = (&self.id, entry.session_id())
             && **own != *id
         {
-            breach(SoundnessRule::OwnId, "the line has the id of another session");
+            report(SoundnessRule::OwnId, "the line has the id of another session");
         }
         if entry.kind() == Kind::Bad {
-            breach(SoundnessRule::Text, "the line is not a JSON object");
+            report(SoundnessRule::Text, "the line is not a JSON object");
         }
         if std::str::from_utf8(entry.as_bytes()).is_err() || has_lone_surrogate(entry.text()) {
-            breach(SoundnessRule::Text, "the line contains invalid Unicode");
+            report(SoundnessRule::Text, "the line contains invalid Unicode");
         }
         if fact.in_tree && fact.sidechain {
-            breach(SoundnessRule::Sidechain, "the line belongs to a sub-agent");
+            report(SoundnessRule::Sidechain, "the line belongs to a sub-agent");
         }
-        self.check_content(line, entry, fact);
-        self.note_references(line, entry, fact);
+        self.check_content(entry, fact);
+        self.note_references(entry, fact);
         if !fact.in_tree {
             return;
         }
@@ -152,17 +157,12 @@ impl SoundnessChecker {
                 Some(&above) => ParentLine::Line(above),
                 None => {
                     let message = "the parent does not precede the line";
-                    self.line_violations.push(RuleViolation::new(
-                        SoundnessRule::ParentBefore,
-                        line,
-                        name,
-                        message,
-                    ));
+                    self.line_violations.push(fact.violation(SoundnessRule::ParentBefore, message));
                     ParentLine::Missing
                 }
             },
         };
-        let fault = match entry.uuid() {
+        let problem = match entry.uuid() {
             Some(uuid) => {
                 let position = self.line_facts.len();
                 let again = self.uuids.insert(uuid.into_owned(), position).is_some();
@@ -170,12 +170,11 @@ impl SoundnessChecker {
             }
             None => fact.is_sent().then_some("the line has no uuid"),
         };
-        self.line_violations.extend(
-            fault.map(|message| RuleViolation::new(SoundnessRule::ParentBefore, line, name, message)),
-        );
+        let violation = |message| fact.violation(SoundnessRule::ParentBefore, message);
+        self.line_violations.extend(problem.map(violation));
     }
 
-    fn note_references(&mut self, line: usize, entry: &Entry, fact: &mut LineFact) {
+    fn note_references(&mut self, entry: &Entry, fact: &mut LineFact) {
         let named = |key: &str| entry.get(key).and_then(Json::as_str);
         if fact.boundary {
             fact.logical_parent =
@@ -187,16 +186,15 @@ impl SoundnessChecker {
             _ => &[],
         };
         for uuid in keys.iter().filter_map(|key| named(key)) {
-            self.references.push((line, uuid.into_owned()));
+            self.references.push((fact.line, uuid.into_owned()));
         }
     }
 
     /// Checks the content of the message on a line.
-    fn check_content(&mut self, line: usize, entry: &Entry, fact: &LineFact) {
+    fn check_content(&mut self, entry: &Entry, fact: &LineFact) {
         if !matches!(entry.kind(), Kind::User | Kind::Assistant) || fact.role == RequestRole::NotSent {
             return;
         }
-        let name = fact.uuid_hash;
         let message = entry.message();
         let content = message.and_then(|message| message.content());
         let text = content.and_then(|content| content.json().quoted());
@@ -206,12 +204,7 @@ impl SoundnessChecker {
             (Some(content), None) => content.json().items().next().is_none(),
         };
         if is_empty {
-            self.line_violations.push(RuleViolation::new(
-                SoundnessRule::NotEmpty,
-                line,
-                name,
-                "the message is empty",
-            ));
+            self.line_violations.push(fact.violation(SoundnessRule::NotEmpty, "the message is empty"));
         }
         if let (Some(reply), Some(model)) = (fact.reply_hash, message.and_then(|message| message.model())) {
             self.models.insert(reply, hash(&model));
@@ -219,12 +212,7 @@ impl SoundnessChecker {
         for block in content.into_iter().flat_map(|content| content.blocks()) {
             let text = || block.object().get("text").and_then(Json::quoted);
             if block.is(value::TEXT) && text().is_none_or(is_blank) {
-                self.line_violations.push(RuleViolation::new(
-                    SoundnessRule::NotEmpty,
-                    line,
-                    name,
-                    "a text block is empty",
-                ));
+                self.line_violations.push(fact.violation(SoundnessRule::NotEmpty, "a text block is empty"));
             }
             if block.is(value::THINKING) || block.is(value::REDACTED_THINKING) {
                 let thought = hash(&block.object().json().raw());
@@ -234,12 +222,8 @@ impl SoundnessChecker {
                 }
             }
             if too_large(block) || block.content().is_some_and(|content| content.blocks().any(too_large)) {
-                self.line_violations.push(RuleViolation::new(
-                    SoundnessRule::Size,
-                    line,
-                    name,
-                    "an image exceeds the API limit",
-                ));
+                self.line_violations
+                    .push(fact.violation(SoundnessRule::Size, "an image exceeds the API limit"));
             }
         }
     }
@@ -248,9 +232,9 @@ impl SoundnessChecker {
 /// Returns whether the content of a quoted JSON string is white space.
 fn is_blank(quoted: &str) -> bool {
     // Avoids decoding: nearly every text begins with an ASCII character that is not white space.
-    let begins_white =
+    let may_be_blank =
         quoted.bytes().next().is_none_or(|byte| byte <= b' ' || byte == b'\\' || !byte.is_ascii());
-    begins_white && threadline_entry::decode(quoted).trim().is_empty()
+    may_be_blank && threadline_entry::decode(quoted).trim().is_empty()
 }
 
 fn too_large(block: Block<'_>) -> bool {

@@ -10,16 +10,14 @@ pub(super) const BEGINS_WITH_REPLY: &str = "the first message is from the model"
 
 impl SoundnessChecker {
     /// Checks the messages of each section between compactions.
-    pub(super) fn check_messages(&self, chain: &[usize], breaches: &mut Vec<RuleViolation>) {
+    pub(super) fn check_messages(&self, chain: &[usize], violations: &mut Vec<RuleViolation>) {
         let mut section = MessageSection::default();
         for &position in chain {
             let fact = &self.line_facts[position];
-            let line = fact.line;
-            let mut breach =
-                |rule, message| breaches.push(RuleViolation::new(rule, line, fact.uuid_hash, message));
+            let mut report = |rule, message| violations.push(fact.violation(rule, message));
             if fact.boundary {
                 if !section.open_calls.is_empty() {
-                    breach(SoundnessRule::PairedCalls, "a previous call has no result");
+                    report(SoundnessRule::PairedCalls, "a previous call has no result");
                 }
                 section = MessageSection::default();
                 continue;
@@ -28,11 +26,11 @@ impl SoundnessChecker {
                 RequestRole::NotSent => continue,
                 RequestRole::Assistant => {
                     if section.last.is_none() {
-                        breach(SoundnessRule::NotEmpty, BEGINS_WITH_REPLY);
+                        report(SoundnessRule::NotEmpty, BEGINS_WITH_REPLY);
                     }
                     if section.last == Some(RequestRole::User) || section.reply != fact.reply_hash {
                         if !section.open_calls.is_empty() {
-                            breach(
+                            report(
                                 SoundnessRule::PairedCalls,
                                 "a previous call has no result in the next message",
                             );
@@ -43,18 +41,18 @@ impl SoundnessChecker {
                     section.reply = fact.reply_hash;
                     section.has_text = false;
                     if fact.calls.iter().any(|call| !section.calls.insert(*call)) {
-                        breach(SoundnessRule::PairedCalls, "duplicate call");
+                        report(SoundnessRule::PairedCalls, "duplicate call");
                     }
                 }
                 RequestRole::User => {
                     if !fact.results.is_empty() && section.has_text {
-                        breach(SoundnessRule::PairedCalls, "the result follows text in its message");
+                        report(SoundnessRule::PairedCalls, "the result follows text in its message");
                     }
                     for result in &fact.results {
                         match section.open_calls.get_mut(result) {
                             Some(count) if *count > 1 => *count -= 1,
                             Some(_) => drop(section.open_calls.remove(result)),
-                            None => breach(
+                            None => report(
                                 SoundnessRule::PairedCalls,
                                 "the result answers no call of the previous message",
                             ),
@@ -67,12 +65,12 @@ impl SoundnessChecker {
             section.size += fact.size as u64;
         }
         let Some(last) = chain.last().map(|&last| &self.line_facts[last]) else { return };
-        let (last, name) = (last.line, last.uuid_hash);
         if !section.open_calls.is_empty() {
-            breaches.push(RuleViolation::new(SoundnessRule::PairedCalls, last, name, "a call has no result"));
+            violations.push(last.violation(SoundnessRule::PairedCalls, "a call has no result"));
         }
+        let last = last.line;
         if section.size > MAX_REQUEST_BYTES {
-            breaches.push(RuleViolation::new(
+            violations.push(RuleViolation::new(
                 SoundnessRule::Size,
                 last,
                 0,
@@ -80,7 +78,12 @@ impl SoundnessChecker {
             ));
         }
         if section.last.is_none() {
-            breaches.push(RuleViolation::new(SoundnessRule::NotEmpty, last, 0, "the conversation is empty"));
+            violations.push(RuleViolation::new(
+                SoundnessRule::NotEmpty,
+                last,
+                0,
+                "the conversation is empty",
+            ));
         }
     }
 
@@ -108,7 +111,7 @@ impl SoundnessChecker {
 struct MessageSection {
     last: Option<RequestRole>,
     reply: Option<u64>,
-    /// Calls of the last reply that wait for their results, and how often each was made.
+    /// Calls of the last reply without a result so far, and how often each was made.
     open_calls: foldhash::HashMap<u64, usize>,
     calls: foldhash::HashSet<u64>,
     /// Whether the current user message contains text.
