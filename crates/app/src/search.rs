@@ -11,11 +11,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use rayon::prelude::*;
-use threadline_search::{HitCount, SearchHit, Searcher, SessionScan, directories, retain_matching};
-pub use threadline_search::{LogHit, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
+use threadline_search::{HitCount, SearchMatch, Searcher, SessionScan, directories, retain_matching};
+pub use threadline_search::{LogMatch, LogProblem, Query, QueryError, ScanEvent, SearchedSession};
 use threadline_store::{SessionFile, SessionLogs, open_regular};
 use threadline_view::humanize;
-use threadline_view::wire::{HitObject, moment};
+use threadline_view::wire::{MatchObject, moment};
 
 use crate::config::App;
 use crate::list::SessionSummary;
@@ -59,37 +59,37 @@ impl App {
     }
 }
 
-/// The extent of a search, and the text around each hit.
+/// The extent of a search, and the text around each match.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchLimits {
-    /// The number of lines around a hit; with `None`, hits are only counted.
+    /// The number of lines around a match; with `None`, matches are only counted.
     pub context: Option<usize>,
-    /// The number of hits of a session that are reported with text, if sessions are ranked. Further ones are
+    /// The number of matches of a session that are reported with text, if sessions are ranked. Further ones are
     /// only counted.
     pub max_shown: usize,
-    /// The number of hits of a session after which the rest of it is not searched.
+    /// The number of matches of a session after which the rest of it is not searched.
     pub max_found: usize,
-    /// Hits in calls of tools with these names, and in their results, are left out. Requires `context`.
+    /// Matches in calls of tools with these names, and in their results, are left out. Requires `context`.
     pub skips_tool: Option<fn(&str) -> bool>,
-    /// Whether every session to search is known to have hits.
-    pub expects_hits: bool,
+    /// Whether every session to search is known to have matches.
+    pub expects_matches: bool,
 }
 
 impl Default for SearchLimits {
-    /// Every hit, with its line.
+    /// Every match, with its line.
     fn default() -> Self {
         let (max_shown, max_found) = (usize::MAX, usize::MAX);
-        Self { context: Some(0), max_shown, max_found, skips_tool: None, expects_hits: false }
+        Self { context: Some(0), max_shown, max_found, skips_tool: None, expects_matches: false }
     }
 }
 
-/// A session with hits.
+/// A session with matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankedSession {
     /// The index of the session in the scope.
     pub session: usize,
-    /// The number of hits.
-    pub n_hits: usize,
+    /// The number of matches.
+    pub n_matches: usize,
     relevance: f64,
 }
 
@@ -142,7 +142,7 @@ impl SearchScope {
     /// Searches the sessions, last active first, and calls `on_event` for each result, until it breaks or
     /// `cancelled` is set.
     ///
-    /// The order needs the ends of all logs. They are read when there is a hit, so that a search without hits
+    /// The order needs the ends of all logs. They are read when there is a match, so that a search without matches
     /// takes no longer than the search itself.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl SearchScope {
         }
     }
 
-    /// Searches the sessions, last modified first, up to the first one with a hit, and returns its index;
+    /// Searches the sessions, last modified first, up to the first one with a match, and returns its index;
     /// `None` if there is none, or the search was ended. Calls `on_event` for the sessions before it.
     fn skip_without_hits<E>(
         &self,
@@ -176,7 +176,7 @@ impl SearchScope {
         let limits = SearchLimits { context: None, max_found: 1, ..SearchLimits::default() };
         let all: Vec<usize> = (0..self.sessions.len()).collect();
         self.scan(query, limits, &[], cancelled).run(&all, &mut |event| match event {
-            ScanEvent::Hit(session, _) => {
+            ScanEvent::Match(session, _) => {
                 first = Some(session);
                 Ok(ControlFlow::Break(()))
             }
@@ -188,7 +188,7 @@ impl SearchScope {
     /// Searches some of the sessions, in this order. See [`SearchScope::search`].
     ///
     /// Copies are recognised among the sessions whose ends were read: by [`SearchScope::newest_first`], or by
-    /// [`SearchScope::rank`], which reads those of all sessions with hits.
+    /// [`SearchScope::rank`], which reads those of all sessions with matches.
     ///
     /// # Errors
     ///
@@ -206,19 +206,19 @@ impl SearchScope {
         if !self.mask.is_on() {
             return scan.run(order, on_event);
         }
-        // The mask of the last session with hits.
+        // The mask of the last session with matches.
         let mut last: Option<(usize, Mask)> = None;
         scan.run(order, &mut |event| match event {
-            ScanEvent::Hit(session, mut hit) => {
+            ScanEvent::Match(session, mut found) => {
                 let (_, mask) = match last.take_if(|(known, _)| *known == session) {
                     Some(known) => last.insert(known),
                     None => last.insert((session, self.mask.of_session(&self.sessions[session].logs))),
                 };
-                if let Some(found) = &mut hit.hit {
-                    mask_hit(found, mask, query);
+                if let Some(found) = &mut found.details {
+                    mask_match(found, mask, query);
                     found.tool = found.tool.take().map(|tool| mask.text(&tool).into_owned());
                 }
-                on_event(ScanEvent::Hit(session, hit))
+                on_event(ScanEvent::Match(session, found))
             }
             event => on_event(event),
         })
@@ -239,17 +239,17 @@ impl SearchScope {
             context: limits.context,
             max_per_session: limits.max_found,
             skips_tool: limits.skips_tool,
-            expects_matches: limits.expects_hits,
+            expects_matches: limits.expects_matches,
             cancelled,
         }
     }
 
-    /// Counts the hits of every session, and returns the sessions that have some, the most relevant first.
-    /// Calls `on_event` for copies, problems and sessions without hits.
+    /// Counts the matches of every session, and returns the sessions that have some, the most relevant first.
+    /// Calls `on_event` for copies, problems and sessions without matches.
     ///
-    /// Relevance combines the number of hits, the kinds of text they are in (titles and prompts count more
+    /// Relevance combines the number of matches, the kinds of text they are in (titles and prompts count more
     /// than replies, and these more than tool output), and how recently the session was active. `max_found`
-    /// limits the number of hits of a session that are counted.
+    /// limits the number of matches of a session that are counted.
     ///
     /// # Errors
     ///
@@ -265,10 +265,10 @@ impl SearchScope {
         let mut counts: HashMap<usize, HitCount> = HashMap::new();
         let all: Vec<usize> = (0..self.sessions.len()).collect();
         let mut is_stopped = false;
-        // Copies are counted, too, until it is known which sessions have hits.
+        // Copies are counted, too, until it is known which sessions have matches.
         self.scan(query, limits, &[], cancelled).run(&all, &mut |event| {
             match event {
-                ScanEvent::Hit(session, hit) => counts.entry(session).or_default().add(hit.kind),
+                ScanEvent::Match(session, found) => counts.entry(session).or_default().add(found.kind),
                 ScanEvent::End(session) if counts.contains_key(&session) => {}
                 event => is_stopped = on_event(event)?.is_break(),
             }
@@ -288,7 +288,7 @@ impl SearchScope {
             for _ in 0..count.n_copies {
                 is_stopped = is_stopped || on_event(ScanEvent::Copy)?.is_break();
             }
-            if count.n_hits() == 0 {
+            if count.n_matches() == 0 {
                 is_stopped = is_stopped || on_event(ScanEvent::End(session))?.is_break();
                 continue;
             }
@@ -297,7 +297,7 @@ impl SearchScope {
             let active = self.sessions[session].last_active();
             let age = newest.and_then(|newest| newest.duration_since(active).ok()).unwrap_or_default();
             let relevance = relevance(weight, age);
-            ranked.push(RankedSession { session, n_hits: count.n_hits(), relevance });
+            ranked.push(RankedSession { session, n_matches: count.n_matches(), relevance });
         }
         // The sort is stable, so sessions of equal relevance stay sorted by activity.
         ranked.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
@@ -325,10 +325,10 @@ impl SearchScope {
         newest
     }
 
-    /// Counts the hits of all sessions, and then searches those that have some again, the most relevant
+    /// Counts the matches of all sessions, and then searches those that have some again, the most relevant
     /// first, to call `on_event` for each result. See [`SearchScope::rank`].
     ///
-    /// The second search is short: it ends when `on_event` breaks, and in each session after the hits that
+    /// The second search is short: it ends when `on_event` breaks, and in each session after the matches that
     /// are shown.
     ///
     /// # Errors
@@ -360,11 +360,11 @@ impl SearchScope {
         }
         let order: Vec<usize> = ranked.iter().map(|ranked| ranked.session).collect();
         let max_found = limits.max_shown.min(limits.max_found);
-        let limits = SearchLimits { max_found, expects_hits: true, ..limits };
+        let limits = SearchLimits { max_found, expects_matches: true, ..limits };
         let mut rest = ranked.iter();
         let mut n_shown = 0;
         self.search_in(&order, query, limits, cancelled, &mut |event| match event {
-            ScanEvent::Hit(..) => {
+            ScanEvent::Match(..) => {
                 n_shown += 1;
                 on_event(event)
             }
@@ -378,43 +378,43 @@ impl SearchScope {
     }
 }
 
-/// Masks secrets in the excerpts of a hit. Each is masked by itself, since a secret may be cut at the gap.
-fn mask_hit(hit: &mut SearchHit, mask: &Mask, query: &Query) {
-    let Some(gap) = hit.gap.as_deref().cloned() else {
-        if let Cow::Owned(clean) = mask.excerpt(&hit.text, hit.cut) {
-            hit.ranges = query.highlight(&clean);
-            hit.text = clean;
+/// Masks secrets in the excerpts of a match. Each is masked by itself, since a secret may be cut at the gap.
+fn mask_match(found: &mut SearchMatch, mask: &Mask, query: &Query) {
+    let Some(gap) = found.gap.as_deref().cloned() else {
+        if let Cow::Owned(clean) = mask.excerpt(&found.text, found.cut) {
+            found.ranges = query.highlight(&clean);
+            found.text = clean;
         }
         return;
     };
-    let (first, last) = (&hit.text[..gap.start], &hit.text[gap.end..]);
-    let masked = [mask.excerpt(first, [hit.cut[0], true]), mask.excerpt(last, [true, hit.cut[1]])];
+    let (first, last) = (&found.text[..gap.start], &found.text[gap.end..]);
+    let masked = [mask.excerpt(first, [found.cut[0], true]), mask.excerpt(last, [true, found.cut[1]])];
     if masked.iter().any(|text| matches!(text, Cow::Owned(_))) {
         let [first, last] = masked;
-        let clean = format!("{first}{}{last}", &hit.text[gap.clone()]);
-        hit.gap = Some(Box::new(first.len()..first.len() + gap.len()));
-        hit.ranges = query.highlight(&clean);
-        hit.text = clean;
+        let clean = format!("{first}{}{last}", &found.text[gap.clone()]);
+        found.gap = Some(Box::new(first.len()..first.len() + gap.len()));
+        found.ranges = query.highlight(&clean);
+        found.text = clean;
     }
 }
 
-/// Reports the number of hits of a session that were not shown, and its end.
+/// Reports the number of matches of a session that were not shown, and its end.
 fn end_session<E>(
     ranked: &RankedSession,
     n_shown: usize,
     on_event: &mut dyn FnMut(ScanEvent) -> Result<ControlFlow<()>, E>,
 ) -> Result<ControlFlow<()>, E> {
-    let n_counted = ranked.n_hits.saturating_sub(n_shown);
+    let n_counted = ranked.n_matches.saturating_sub(n_shown);
     if n_counted > 0 && on_event(ScanEvent::Counted(ranked.session, n_counted))?.is_break() {
         return Ok(ControlFlow::Break(()));
     }
     on_event(ScanEvent::End(ranked.session))
 }
 
-/// Returns the relevance of a session with hits of this weight that was active this long before the newest
+/// Returns the relevance of a session with matches of this weight that was active this long before the newest
 /// one.
 ///
-/// Further hits count less and less. A session as old as [`HALF_LIFE`] has three quarters of the relevance of
+/// Further matches count less and less. A session as old as [`HALF_LIFE`] has three quarters of the relevance of
 /// a new one, a very old one has half.
 fn relevance(weight: f64, age: Duration) -> f64 {
     let recency = 0.5_f64.powf(age.as_secs_f64() / HALF_LIFE.as_secs_f64());
@@ -431,7 +431,7 @@ pub fn matching_anchors(log: &Path, query: &Query, limit: usize) -> io::Result<V
     Searcher::new(query).search(
         || open_regular(log),
         |found| {
-            anchors.push(found.hit(0).anchor);
+            anchors.push(found.with_excerpt(0).anchor);
             if anchors.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         },
     )?;
@@ -467,11 +467,11 @@ pub fn summary(session: &SearchedSession) -> Option<SessionSummary> {
     SessionSummary::of(SessionFile::at(&session.path)).ok()
 }
 
-/// Returns a hit as public JSON; `None` if it contains no text.
-pub fn hit_object<'a>(session: &'a SearchedSession, hit: &'a LogHit) -> Option<HitObject<'a>> {
-    let path = &session.logs[hit.log];
-    let found = hit.hit.as_ref()?;
-    Some(HitObject {
+/// Returns a match as public JSON; `None` if it contains no text.
+pub fn match_object<'a>(session: &'a SearchedSession, log_match: &'a LogMatch) -> Option<MatchObject<'a>> {
+    let path = &session.logs[log_match.log];
+    let found = log_match.details.as_ref()?;
+    Some(MatchObject {
         session: &session.id,
         agent: session.agent_of(path),
         path: path.to_string_lossy().into_owned(),
@@ -484,7 +484,7 @@ pub fn hit_object<'a>(session: &'a SearchedSession, hit: &'a LogHit) -> Option<H
         ranges: found.ranges.iter().map(|range| [range.start, range.end]).collect(),
         role: found.role.name(),
         matches: found.n_matches,
-        copies: hit.copies,
+        copies: log_match.copies,
     })
 }
 

@@ -333,11 +333,11 @@ mod tests {
         };
         let mut parts: Vec<String> = (0..40).map(|_| part()).collect();
         for (i, part) in parts.iter().enumerate() {
-            assert_eq!(pack.add("", &mut markup(part)), i);
+            assert_eq!(pack.add("", &markup(part)), i);
         }
         parts.extend([parts.concat(), "the last".to_owned()]);
-        pack.add("", &mut markup(&parts[40]));
-        pack.add("the ", &mut markup("last"));
+        pack.add("", &markup(&parts[40]));
+        pack.add("the ", &markup("last"));
         assert_eq!(pack.starts(), (0..42).collect::<Vec<_>>());
         let mut page = Vec::new();
         pack.write(&mut page).unwrap();

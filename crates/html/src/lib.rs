@@ -50,10 +50,10 @@ mod turn;
 pub use compressed_section::Spool;
 pub use index::{IndexedSession, index};
 pub use lists::{
-    BlamePage, BlockHit, CheckPage, ComparePage, ContextPage, ExplainPage, FileLocation, FilePage, HomePage,
-    LabelControls, OverviewPage, RecordLine, RecordsPage, RepairPlan, SearchFilters, SearchPage, SessionHits,
-    UsagePage, blame, check, compare, context, explain, file, home, home_markdown, href, overview,
-    project_name, records, search, search_results, usage, usage_markdown,
+    BlamePage, BlockMatch, CheckPage, ComparePage, ContextPage, ExplainPage, FileLocation, FilePage,
+    HomePage, LabelControls, OverviewPage, RecordLine, RecordsPage, RepairPlan, SearchFilters, SearchPage,
+    SessionMatches, UsagePage, blame, check, compare, context, explain, file, home, home_markdown, href,
+    overview, project_name, records, search, search_results, usage, usage_markdown,
 };
 pub use markup::Markup;
 pub use page::{ImageMode, PageBuilder, RenderOptions, page, turn};

@@ -33,5 +33,5 @@ pub use labels::LabelControls;
 pub use link::{href, project_name};
 pub use overview::{OverviewPage, overview};
 pub use records::{RecordLine, RecordsPage, records};
-pub use search::{BlockHit, SearchFilters, SearchPage, SessionHits, search, search_results};
+pub use search::{BlockMatch, SearchFilters, SearchPage, SessionMatches, search, search_results};
 pub use usage::{UsagePage, usage, usage_markdown};

@@ -171,11 +171,11 @@ fn find_between(
     let mut at = range.start;
     while at < range.end
         && *misses_left > 0
-        && let Some(hit) = finder.find(&bytes[at..range.end])
+        && let Some(found) = finder.find(&bytes[at..range.end])
     {
-        let hit = at + hit;
-        let start = memrchr(b'\n', &bytes[..hit]).map_or(0, |newline| newline + 1);
-        let stop = memchr(b'\n', &bytes[hit..]).map_or(bytes.len(), |newline| hit + newline);
+        let found = at + found;
+        let start = memrchr(b'\n', &bytes[..found]).map_or(0, |newline| newline + 1);
+        let stop = memchr(b'\n', &bytes[found..]).map_or(bytes.len(), |newline| found + newline);
         let line = &bytes[start..stop];
         // A line may contain the id very many times.
         at = stop;

@@ -18,8 +18,8 @@
 //! - A [`TextPiece`] is a searchable text of a line, with its [kind](TextKind) and [role](PieceRole): a
 //!   prompt, a reply, the input or the result of a call. A query matches a piece if it contains all words,
 //!   phrases and patterns, and all fields match. [`text_pieces`] returns the pieces of a line.
-//! - A [`Searcher`] runs a query over one log and passes each match to a callback; [`MatchRef::hit`] returns
-//!   it as an owned [`SearchHit`], with an excerpt and the ranges to highlight.
+//! - A [`Searcher`] runs a query over one log and passes each match to a callback; [`MatchRef::match`] returns
+//!   it as an owned [`SearchMatch`], with an excerpt and the ranges to highlight.
 //! - A [`SessionScan`] runs a query over many sessions on all cores. It reports [events](ScanEvent) in the
 //!   order of the sessions, without the copies in forks.
 //!
@@ -31,13 +31,13 @@
 //! let now = jiff::Zoned::new(jiff::Timestamp::UNIX_EPOCH, jiff::tz::TimeZone::UTC);
 //! let query = Query::parse("slow kind:prompt", &now)?;
 //! let log = br#"{"type":"user","message":{"role":"user","content":"Why is it slow?"}}"#;
-//! let mut hits = Vec::new();
+//! let mut matches = Vec::new();
 //! Searcher::new(&query).search(|| Ok(&log[..]), |found| {
-//!     hits.push(found.hit(0));
+//!     matches.push(found.with_excerpt(0));
 //!     std::ops::ControlFlow::Continue(())
 //! })?;
-//! assert_eq!(hits[0].anchor, "m1");
-//! assert_eq!(hits[0].ranges, [10..14]);
+//! assert_eq!(matches[0].anchor, "m1");
+//! assert_eq!(matches[0].ranges, [10..14]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -82,8 +82,8 @@ pub use index::index_text;
 pub use moment::parse as moment;
 pub use piece::{PieceRole, TextKind, TextPiece, text_pieces};
 pub use query::{Query, QueryError, unknown_field};
-pub use scan::{HitCount, LogEnds, LogHit, LogProblem, OpenLog, ScanEvent, SearchedSession, SessionScan};
-pub use searcher::{MatchRef, SearchHit, SearchStats, Searcher, first_uuid};
+pub use scan::{HitCount, LogEnds, LogMatch, LogProblem, OpenLog, ScanEvent, SearchedSession, SessionScan};
+pub use searcher::{MatchRef, SearchMatch, SearchStats, Searcher, first_uuid};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -92,11 +92,11 @@ impl Needle {
                 }
             }
             let reach = (plain + self.len()).saturating_sub(1).min(bytes.len());
-            let Some(hit) = self.find(&bytes[at..reach]) else {
+            let Some(found) = self.find(&bytes[at..reach]) else {
                 at = plain;
                 continue;
             };
-            let start = memrchr(b'\n', &bytes[done..at + hit]).map_or(done, |newline| done + newline + 1);
+            let start = memrchr(b'\n', &bytes[done..at + found]).map_or(done, |newline| done + newline + 1);
             let line = line_at(start);
             sink(line, start)?;
             at = start + line.bytes.len() + 1;

@@ -15,7 +15,7 @@ use threadline_entry::SkippedLine;
 use crate::fork::ForkIndex;
 use crate::piece::TextKind;
 use crate::query::Query;
-use crate::searcher::{SearchHit, Searcher};
+use crate::searcher::{SearchMatch, Searcher};
 
 /// A session with its logs.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ pub struct SessionScan<'a> {
 
 /// A match in one of the logs of a session.
 #[derive(Clone, Debug)]
-pub struct LogHit {
+pub struct LogMatch {
     /// The index of the log in the session.
     pub log: usize,
     /// The kind of text.
@@ -96,7 +96,7 @@ pub struct LogHit {
     /// The number of other sessions with a copy of it.
     pub copies: usize,
     /// The match itself, unless matches are only counted.
-    pub hit: Option<SearchHit>,
+    pub details: Option<SearchMatch>,
 }
 
 /// A problem with one log.
@@ -129,7 +129,7 @@ pub enum LogProblem {
 /// The events of a scan, grouped by session.
 pub enum ScanEvent {
     /// A match in this session.
-    Hit(usize, LogHit),
+    Match(usize, LogMatch),
     /// Further matches in this session, of which only the number is known.
     Counted(usize, usize),
     /// A match was skipped, because it is a copy of one in an older session.
@@ -156,7 +156,7 @@ impl HitCount {
     }
 
     /// Returns the number of matches without copies.
-    pub fn n_hits(&self) -> usize {
+    pub fn n_matches(&self) -> usize {
         self.by_rank.iter().sum()
     }
 }
@@ -212,7 +212,7 @@ struct ScanState {
 /// The pending results of one session.
 #[derive(Default)]
 struct SessionResults {
-    hits: VecDeque<LogHit>,
+    matches: VecDeque<LogMatch>,
     troubles: Vec<LogProblem>,
     done: bool,
 }
@@ -280,8 +280,8 @@ impl<'a> SessionScan<'a> {
                     break;
                 }
                 let mut bundle = Vec::new();
-                let trouble = self.search_log(&mut searcher, path, log, desk.is_ended, &mut |hit| {
-                    bundle.push(hit);
+                let trouble = self.search_log(&mut searcher, path, log, desk.is_ended, &mut |found| {
+                    bundle.push(found);
                     n_left -= 1;
                     if n_left == 0 || desk.is_stopped() {
                         return ControlFlow::Break(());
@@ -316,20 +316,20 @@ impl<'a> SessionScan<'a> {
         path: &Path,
         log: usize,
         is_ended: &AtomicBool,
-        sink: &mut dyn FnMut(LogHit) -> ControlFlow<()>,
+        sink: &mut dyn FnMut(LogMatch) -> ControlFlow<()>,
     ) -> Vec<LogProblem> {
         let stops = [is_ended, self.cancelled];
         let scanned = searcher.search(
             || Ok(StoppableReader { reader: (self.open)(path)?, stops }),
             |found| {
-                let hit = self.context.map(|context| found.hit(context));
-                let tool = hit.as_ref().and_then(|hit| hit.tool.as_deref());
+                let owned = self.context.map(|context| found.with_excerpt(context));
+                let tool = owned.as_ref().and_then(|owned| owned.tool.as_deref());
                 if let (Some(skips_tool), Some(tool)) = (self.skips_tool, tool)
                     && skips_tool(tool)
                 {
                     return ControlFlow::Continue(());
                 }
-                sink(LogHit { log, kind: found.kind(), key: found.key(), copies: 0, hit })
+                sink(LogMatch { log, kind: found.kind(), key: found.key(), copies: 0, details: owned })
             },
         );
         match scanned {
@@ -348,8 +348,8 @@ impl<'a> SessionScan<'a> {
         let mut keys = Vec::new();
         for (log, path) in self.sessions[session].logs.iter().enumerate() {
             // Read errors are reported when the session is scanned.
-            scan.search_log(&mut searcher, path, log, self.cancelled, &mut |hit| {
-                keys.push((hit.key, hit.kind));
+            scan.search_log(&mut searcher, path, log, self.cancelled, &mut |found| {
+                keys.push((found.key, found.kind));
                 ControlFlow::Continue(())
             });
         }
@@ -381,7 +381,7 @@ impl<'a> SessionScan<'a> {
                 let owner = key.and_then(|key| owners.get(&key)).map(|(owner, _)| owner);
                 if owner.is_some_and(|owner| owner != member) {
                     count.n_copies += 1;
-                } else if count.n_hits() < self.max_per_session {
+                } else if count.n_matches() < self.max_per_session {
                     count.add(*kind);
                 }
             }
@@ -402,32 +402,33 @@ impl<'a> SessionScan<'a> {
         let mut n_reported = 0;
         while head < order.len() && !self.cancelled.load(Ordering::Relaxed) {
             let session = order[head];
-            let (hits, troubles, done) = {
+            let (matches, troubles, done) = {
                 let mut board = board.lock();
                 board.head = head;
-                while board.slots[head].hits.is_empty()
+                while board.slots[head].matches.is_empty()
                     && !board.slots[head].done
                     && !self.cancelled.load(Ordering::Relaxed)
                 {
                     changed.wait_for(&mut board, POLL_INTERVAL);
                 }
                 let slot = &mut board.slots[head];
-                let taken = (std::mem::take(&mut slot.hits), std::mem::take(&mut slot.troubles), slot.done);
+                let taken =
+                    (std::mem::take(&mut slot.matches), std::mem::take(&mut slot.troubles), slot.done);
                 board.n_pending -= taken.0.len();
                 taken
             };
-            if !hits.is_empty() {
+            if !matches.is_empty() {
                 changed.notify_all();
             }
             let mut events = Vec::new();
-            let has_hits = !hits.is_empty();
-            for mut hit in hits {
-                match hit.key.map_or(Some(0), |key| forks.copies(session, key)) {
+            let has_matches = !matches.is_empty();
+            for mut found in matches {
+                match found.key.map_or(Some(0), |key| forks.copies(session, key)) {
                     Some(_) if n_reported == self.max_per_session => {}
                     Some(copies) => {
-                        hit.copies = copies;
+                        found.copies = copies;
                         n_reported += 1;
-                        events.push(ScanEvent::Hit(session, hit));
+                        events.push(ScanEvent::Match(session, found));
                     }
                     None => events.push(ScanEvent::Copy),
                 }
@@ -443,7 +444,7 @@ impl<'a> SessionScan<'a> {
                     return Ok(());
                 }
             }
-            if has_hits {
+            if has_matches {
                 board.lock().limit = MAX_PENDING;
             }
         }
@@ -462,20 +463,20 @@ struct ResultSender<'b, 'a> {
 
 impl ResultSender<'_, '_> {
     /// Waits while too many matches are pending, unless this session is being reported.
-    fn send(&self, place: usize, bundle: &mut Vec<LogHit>) -> ControlFlow<()> {
+    fn send(&self, place: usize, bundle: &mut Vec<LogMatch>) -> ControlFlow<()> {
         let flow = || if self.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         if bundle.is_empty() {
             return flow();
         }
         let mut board = self.board.lock();
         while board.n_pending >= board.limit
-            && !(board.head == place && board.slots[place].hits.len() < board.limit / 4)
+            && !(board.head == place && board.slots[place].matches.len() < board.limit / 4)
             && !self.is_stopped()
         {
             self.changed.wait_for(&mut board, POLL_INTERVAL);
         }
         board.n_pending += bundle.len();
-        board.slots[place].hits.extend(bundle.drain(..));
+        board.slots[place].matches.extend(bundle.drain(..));
         let turn = board.head == place;
         drop(board);
         if turn {

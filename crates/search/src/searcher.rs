@@ -53,7 +53,7 @@ pub struct MatchRef<'a> {
 
 /// A match as owned data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SearchHit {
+pub struct SearchMatch {
     /// Its line number, from 1.
     pub line_no: u64,
     /// The byte offset of the line in the file.
@@ -76,7 +76,7 @@ pub struct SearchHit {
     pub text: String,
     /// The matches, as byte ranges of `text`.
     pub ranges: Vec<Range<usize>>,
-    /// The byte range of the ellipsis between two excerpts in `text`. Few hits have one.
+    /// The byte range of the ellipsis between two excerpts in `text`. Few matches have one.
     pub gap: Option<Box<Range<usize>>>,
     /// The byte range in the block's text from the beginning of the first excerpt to the end of the last.
     pub within: Range<usize>,
@@ -389,7 +389,7 @@ impl MatchRef<'_> {
     }
 
     /// Returns the match as owned data, with `context` lines of text around it.
-    pub fn hit(&self, context: usize) -> SearchHit {
+    pub fn with_excerpt(&self, context: usize) -> SearchMatch {
         let text = &*self.piece.text;
         let folded = FoldCache::new(text);
         let found: Vec<Vec<_>> = self.highlighted_terms().map(|term| occurrences(term, &folded)).collect();
@@ -409,7 +409,7 @@ impl MatchRef<'_> {
             shown.push_str(&text[part.clone()]);
         }
         let within = parts.first().map_or(0, |first| first.start)..parts.last().map_or(0, |last| last.end);
-        SearchHit {
+        SearchMatch {
             line_no: self.at.line_no,
             byte_offset: self.at.byte_offset,
             block_idx: self.piece.block_idx,

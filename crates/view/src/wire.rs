@@ -24,7 +24,7 @@ pub use archive::{
     ArchiveVerifyObject,
 };
 pub use blame::{BlameEditObject, BlameLineObject, CommitObject};
-pub use card::{CardObject, HitObject, LabelObject, SessionCountObject};
+pub use card::{CardObject, LabelObject, MatchObject, SessionCountObject};
 pub use compare::{
     CompareObject, ComparedFileObject, ComparedPromptObject, ComparedToolObject, ConversationObject,
     ProducedFileObject,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;
-use threadline_app::search::{SearchLimits, hit_object, summary};
+use threadline_app::search::{SearchLimits, match_object, summary};
 use threadline_app::{App, Mask};
 use threadline_search::{Query, ScanEvent};
 use threadline_testkit::{TestHome, session_uuid};
@@ -33,17 +33,17 @@ fn hits_become_objects_and_prompts_rank_first() {
         });
     let Ok(()) = ranked;
     assert_eq!(order, [session_uuid("prompt"), session_uuid("reply")]);
-    let mut hits = Vec::new();
+    let mut matches = Vec::new();
     let done = scope.search(&query, SearchLimits::default(), &AtomicBool::new(false), &mut |event| {
-        if let ScanEvent::Hit(at, hit) = event {
-            let object = hit_object(&scope.sessions[at], &hit).unwrap();
-            hits.push(format!("{} {} {}", object.kind, object.line, object.text));
+        if let ScanEvent::Match(at, found) = event {
+            let object = match_object(&scope.sessions[at], &found).unwrap();
+            matches.push(format!("{} {} {}", object.kind, object.line, object.text));
         }
         Ok::<_, Infallible>(ControlFlow::Continue(()))
     });
     let Ok(()) = done;
-    hits.sort();
-    assert_eq!(hits, ["prompt 1 why is the loom slow?", "reply 2 The loom is slow, slow, slow."]);
+    matches.sort();
+    assert_eq!(matches, ["prompt 1 why is the loom slow?", "reply 2 The loom is slow, slow, slow."]);
     let other = app.search_scope(None, Some("other")).sessions;
     assert_eq!(other.len(), 1);
     assert_eq!(summary(&other[0]).unwrap().title().as_deref(), Some("why is the loom slow?"));
@@ -59,12 +59,12 @@ fn relevance_combines_the_number_of_matches_with_recency() {
     let app = app(&home);
     let query = Query::parse("loom", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
     let scope = app.search_scope(Some(&query), None);
-    let (mut order, mut hits, mut counted) = (Vec::new(), 0, 0);
+    let (mut order, mut matches, mut counted) = (Vec::new(), 0, 0);
     let limits = SearchLimits { max_shown: 2, ..SearchLimits::default() };
     let ranked = scope.search_by_relevance(&query, limits, &AtomicBool::new(false), &mut |event| {
         match event {
             ScanEvent::End(at) => order.push(scope.sessions[at].id.clone()),
-            ScanEvent::Hit(..) => hits += 1,
+            ScanEvent::Match(..) => matches += 1,
             ScanEvent::Counted(_, count) => counted += count,
             _ => {}
         }
@@ -72,7 +72,7 @@ fn relevance_combines_the_number_of_matches_with_recency() {
     });
     let Ok(()) = ranked;
     assert_eq!(order, ["many", "new", "old"].map(session_uuid));
-    assert_eq!((hits, counted), (4, 6));
+    assert_eq!((matches, counted), (4, 6));
 }
 
 #[test]
@@ -99,15 +99,15 @@ fn a_session_is_searched_up_to_a_number_of_hits_besides_copies() {
     let query = Query::parse("loom", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
     let scope = app.search_scope(Some(&query), None);
     let limits = SearchLimits { max_found: 2, ..SearchLimits::default() };
-    let mut hits = Vec::new();
+    let mut matches = Vec::new();
     let mut on_event = |event| {
-        if let ScanEvent::Hit(_, hit) = event {
-            hits.push(hit.hit.unwrap().text);
+        if let ScanEvent::Match(_, found) = event {
+            matches.push(found.details.unwrap().text);
         }
         Ok::<_, Infallible>(ControlFlow::Continue(()))
     };
     let Ok(()) = scope.search(&query, limits, &AtomicBool::new(false), &mut on_event);
-    assert_eq!(hits, ["loom 4", "loom 1", "loom 2"]);
+    assert_eq!(matches, ["loom 4", "loom 1", "loom 2"]);
 }
 
 #[test]
@@ -117,14 +117,14 @@ fn a_cancelled_search_ends() {
     let app = app(&home);
     let query = Query::parse("loom", &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
     let scope = app.search_scope(Some(&query), None);
-    let mut n_hits = 0;
+    let mut n_matches = 0;
     let mut on_event = |event| {
-        n_hits += usize::from(matches!(event, ScanEvent::Hit(..)));
+        n_matches += usize::from(matches!(event, ScanEvent::Match(..)));
         Ok::<_, Infallible>(ControlFlow::Continue(()))
     };
     let limits = SearchLimits::default();
     let Ok(()) = scope.search_by_relevance(&query, limits, &AtomicBool::new(true), &mut on_event);
-    assert_eq!(n_hits, 0);
+    assert_eq!(n_matches, 0);
 }
 
 #[test]
@@ -147,14 +147,14 @@ fn copies_in_forks_are_counted_once_for_the_oldest_session() {
         SearchLimits { max_shown: 1, ..SearchLimits::default() },
     ] {
         let scope = app.search_scope(Some(&query), None);
-        let (mut counts, mut n_hits, mut n_copies) = (Vec::new(), 0, 0);
+        let (mut counts, mut n_matches, mut n_copies) = (Vec::new(), 0, 0);
         let mut on_event = |event| {
             match event {
-                ScanEvent::Hit(..) => n_hits += 1,
-                ScanEvent::Counted(_, count) => n_hits += count,
+                ScanEvent::Match(..) => n_matches += 1,
+                ScanEvent::Counted(_, count) => n_matches += count,
                 ScanEvent::Copy => n_copies += 1,
-                ScanEvent::End(at) if n_hits > 0 => {
-                    counts.push((scope.sessions[at].id.clone(), std::mem::take(&mut n_hits)));
+                ScanEvent::End(at) if n_matches > 0 => {
+                    counts.push((scope.sessions[at].id.clone(), std::mem::take(&mut n_matches)));
                 }
                 _ => {}
             }
@@ -188,7 +188,7 @@ fn the_last_active_session_comes_first_even_if_another_was_modified_later() {
     let (mut order, mut n_ends) = (Vec::new(), 0);
     let mut on_event = |event| {
         match event {
-            ScanEvent::Hit(at, _) => order.push(scope.sessions[at].id.clone()),
+            ScanEvent::Match(at, _) => order.push(scope.sessions[at].id.clone()),
             ScanEvent::End(_) => n_ends += 1,
             _ => {}
         }
@@ -204,17 +204,17 @@ fn the_last_active_session_comes_first_even_if_another_was_modified_later() {
     assert!(scope.sessions.iter().all(|session| session.ends.get().is_none()), "no log is read twice");
 }
 
-/// Returns the texts of all hits, by relevance, with secrets masked.
+/// Returns the texts of all matches, by relevance, with secrets masked.
 fn masked_hits(app: &App, query: &str) -> Vec<String> {
     let app = app.with_mask(Mask::built_in());
     let query = Query::parse(query, &Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC)).unwrap();
     let scope = app.search_scope(Some(&query), None);
     let mut texts = Vec::new();
     let mut on_event = |event| {
-        if let ScanEvent::Hit(_, hit) = event {
-            let hit = hit.hit.unwrap();
-            assert!(hit.ranges.iter().all(|range| hit.text.is_char_boundary(range.end)));
-            texts.push(hit.text);
+        if let ScanEvent::Match(_, found) = event {
+            let found = found.details.unwrap();
+            assert!(found.ranges.iter().all(|range| found.text.is_char_boundary(range.end)));
+            texts.push(found.text);
         }
         Ok::<_, Infallible>(ControlFlow::Continue(()))
     };
@@ -257,10 +257,11 @@ u2 <- r1 user "the loom again: Hunter22secret"
 #[test]
 fn all_of_very_many_hits_are_masked() {
     let home = TestHome::new();
-    // The logs are searched for the secrets of the first hits, and completely for those of the others.
-    let hits: String = (0..4000).map(|n| format!("u{n} user \"the loom uses Hunter22secret\"\n")).collect();
+    // The logs are searched for the secrets of the first matches, and completely for those of the others.
+    let matches: String =
+        (0..4000).map(|n| format!("u{n} user \"the loom uses Hunter22secret\"\n")).collect();
     let login = r#"a1 reply m1 tool t1 Bash {"command":"mysql -u root -pHunter22secret cloth"}"#;
-    home.session("loom", &format!("{hits}{login}\n"));
+    home.session("loom", &format!("{matches}{login}\n"));
     let texts = masked_hits(&app(&home), "loom");
     assert_eq!(texts, vec!["the loom uses [secret:password]"; 4000]);
 }

@@ -203,8 +203,9 @@ fn lines_copied_by_a_fork_are_reported_once_in_their_origin() {
     2 matches in 2 sessions; 1 copy in forks omitted
     show a match: `threadline --home [home] show 'bbbbbbbb-0000-4000-8000-000000000002#m7' --find 'slow kind:prompt'`
     ");
-    let hits = at_home(&home, &["search", "slow", "kind:prompt", "--json", "--sort", "rank"]).json_lines();
-    let line_copies: Vec<_> = hits.iter().map(|hit| (hit["line"].as_u64(), hit["copies"].as_u64())).collect();
+    let matches = at_home(&home, &["search", "slow", "kind:prompt", "--json", "--sort", "rank"]).json_lines();
+    let line_copies: Vec<_> =
+        matches.iter().map(|found| (found["line"].as_u64(), found["copies"].as_u64())).collect();
     assert_eq!(line_copies.len(), 2);
     assert!(
         line_copies.contains(&(Some(1), Some(1))) && line_copies.contains(&(Some(7), Some(0))),
@@ -349,7 +350,7 @@ fn an_oversized_line_is_skipped_and_the_rest_searched() {
     std::io::Write::write_all(&mut file, &end).unwrap();
     let run = at_home(&home, &["search", "slow", "session:cccccccc", "--json"]);
     assert_eq!(run.code, 2, "{}", run.err);
-    let lines: Vec<_> = run.json_lines().iter().map(|hit| hit["line"].as_u64().unwrap()).collect();
+    let lines: Vec<_> = run.json_lines().iter().map(|found| found["line"].as_u64().unwrap()).collect();
     assert_eq!(lines, [1, 3]);
     assert!(run.err.contains("000003.jsonl: line 2 skipped: 1.1 GB long"), "{}", run.err);
     let run = at_home(&home, &["usage", "--json"]);
@@ -393,8 +394,8 @@ fn hostile_text_is_escaped() {
 fn an_anchor_opens_the_match() {
     let run = threadline(["--demo", "search", "panic", "--json", "kind:prompt", "kind:reply", "kind:result"]);
     assert!(run.json_lines().len() > 3, "{run}");
-    for hit in run.json_lines() {
-        let place = format!("{}#{}", hit["path"].as_str().unwrap(), hit["anchor"].as_str().unwrap());
+    for found in run.json_lines() {
+        let place = format!("{}#{}", found["path"].as_str().unwrap(), found["anchor"].as_str().unwrap());
         let shown = threadline(["--demo", "show", &place]);
         assert_eq!(shown.code, 0, "{place}: {shown}");
     }
@@ -404,10 +405,10 @@ fn an_anchor_opens_the_match() {
 fn a_match_is_visible_and_highlighted_when_it_is_opened() {
     let home = home();
     let session = "aaaaaaaa-0000-4000-8000-000000000001";
-    for hit in at_home(&home, &["search", "slow", "session:aaaa", "--json", "-kind:title"]).json_lines() {
-        let place = format!("{session}#{}", hit["anchor"].as_str().unwrap());
+    for found in at_home(&home, &["search", "slow", "session:aaaa", "--json", "-kind:title"]).json_lines() {
+        let place = format!("{session}#{}", found["anchor"].as_str().unwrap());
         let shown = at_home(&home, &["show", &place, "--find", "slow", "--color", "always"]).out;
-        let text = hit["text"].as_str().unwrap();
+        let text = found["text"].as_str().unwrap();
         let plain = shown.replace("\u{1b}[7m", "").replace("\u{1b}[27m", "");
         assert!(plain.contains("slow"), "{place}: {text}: {shown}");
         assert!(shown.contains("\u{1b}[7mslow\u{1b}[27m"), "{place}: {shown}");

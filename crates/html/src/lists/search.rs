@@ -28,7 +28,7 @@ pub struct SearchPage<'a> {
     /// Whether the sessions are sorted by last activity instead of relevance.
     pub newest_first: bool,
     /// The first sessions with matches, in display order.
-    pub sessions: &'a [SessionHits],
+    pub sessions: &'a [SessionMatches],
     /// The number of all matches.
     pub n_matches: usize,
     /// The number of all sessions with matches.
@@ -75,7 +75,7 @@ impl SearchFilters {
 
 /// A session with matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SessionHits {
+pub struct SessionMatches {
     /// Its id.
     pub id: String,
     /// Its title.
@@ -87,12 +87,12 @@ pub struct SessionHits {
     /// The number of matches in it.
     pub count: usize,
     /// The first matches.
-    pub blocks: Vec<BlockHit>,
+    pub blocks: Vec<BlockMatch>,
 }
 
 /// A block with matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlockHit {
+pub struct BlockMatch {
     /// Its anchor in its log.
     pub anchor: String,
     /// The sub-agent that the log belongs to.
@@ -206,7 +206,7 @@ fn query_error(out: &mut Markup, query: &str, problem: &str, part: Option<Range<
     syntax_help(out);
 }
 
-fn session_section(out: &mut Markup, page: &SearchPage<'_>, session: &SessionHits) {
+fn session_section(out: &mut Markup, page: &SearchPage<'_>, session: &SessionMatches) {
     out.lit("<section class=\"hits\"><h2><a href=\"").text(&link::session(&session.id)).lit("\">");
     out.text(&text_format::excerpt(&session.title, 160))
         .lit("</a></h2><p class=\"facts\"><span title=\"")
@@ -252,7 +252,7 @@ fn session_section(out: &mut Markup, page: &SearchPage<'_>, session: &SessionHit
 }
 
 /// Returns the link to a block. It includes the query, so that the page can highlight the matches.
-fn to(query: &str, session: &SessionHits, block: &BlockHit) -> String {
+fn to(query: &str, session: &SessionMatches, block: &BlockMatch) -> String {
     let mut href = link::href(&link::session(&session.id), [("q", query)]);
     href.push('#');
     if let Some(agent) = &block.agent {

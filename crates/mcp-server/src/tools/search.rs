@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::search::{
-    LogHit, LogProblem, Query, RankedSession, ScanEvent, SearchLimits, SearchScope, hit_object,
-    is_incomplete, summary, trouble_message,
+    LogMatch, LogProblem, Query, RankedSession, ScanEvent, SearchLimits, SearchScope, is_incomplete,
+    match_object, summary, trouble_message,
 };
 use threadline_app::{ProjectScope, SessionSummary};
 use threadline_view::humanize::plural;
-use threadline_view::wire::HitObject;
+use threadline_view::wire::MatchObject;
 
 use crate::answer::AnswerEnd;
 use crate::budget::{AnswerPage, shorten};
@@ -142,7 +142,7 @@ pub(crate) fn search_sessions(
             let ranked = list.rank(&query);
             let order: Vec<usize> = ranked.iter().map(|ranked| ranked.session).collect();
             list.fill(&order, &query, false);
-            (ranked.len(), ranked.iter().map(|ranked| ranked.n_hits).sum())
+            (ranked.len(), ranked.iter().map(|ranked| ranked.n_matches).sum())
         }
         SearchOrder::Newest => {
             list.fill(&scope.newest_first(), &query, true);
@@ -239,7 +239,7 @@ impl<'a> MatchList<'a> {
             }
             Ok::<_, Infallible>(ControlFlow::Continue(()))
         });
-        if ranked.iter().any(|ranked| ranked.n_hits == MAX_COUNTED) {
+        if ranked.iter().any(|ranked| ranked.n_matches == MAX_COUNTED) {
             self.is_minimum = true;
             notes.push(format!("at most {MAX_COUNTED} matches of a session are counted"));
         }
@@ -253,7 +253,7 @@ impl<'a> MatchList<'a> {
         // If only listed matches are counted, one more shows that there are others.
         let max_found = self.per_session + usize::from(self.counts_listed);
         let limits =
-            SearchLimits { max_found, skips_tool, expects_hits: !is_first, ..SearchLimits::default() };
+            SearchLimits { max_found, skips_tool, expects_matches: !is_first, ..SearchLimits::default() };
         let mut rest = order;
         // Few sessions at first, because a page is soon full.
         let mut size = 8;
@@ -265,7 +265,7 @@ impl<'a> MatchList<'a> {
             let state = &self.request.state;
             let Ok(()) = scope.search_in(part, query, limits, &state.stop_scan, &mut |event| {
                 match event {
-                    ScanEvent::Hit(session, hit) => is_full |= !self.add(session, &hit),
+                    ScanEvent::Match(session, log_match) => is_full |= !self.add(session, &log_match),
                     ScanEvent::End(_) => state.step(),
                     ScanEvent::Problem(problem) if is_first => self.notes.extend(problem_note(&problem)),
                     ScanEvent::Problem(_) | ScanEvent::Counted(..) | ScanEvent::Copy => {}
@@ -282,9 +282,9 @@ impl<'a> MatchList<'a> {
     }
 
     /// Adds a match. Returns whether the page has space for more.
-    fn add(&mut self, session: usize, hit: &LogHit) -> bool {
+    fn add(&mut self, session: usize, log_match: &LogMatch) -> bool {
         let searched = &self.scope.sessions[session];
-        let Some(object) = hit_object(searched, hit) else { return true };
+        let Some(object) = match_object(searched, log_match) else { return true };
         let n_before = self.last.filter(|(last, _)| *last == session).map_or(0, |(_, n)| n);
         if n_before == self.per_session {
             self.is_minimum = true;
@@ -294,11 +294,11 @@ impl<'a> MatchList<'a> {
         self.n_sessions += usize::from(n_before == 0);
         self.n_listed += 1;
         let index = self.n_listed as u64 - 1;
-        index < self.request.start.item || self.show(index, session, hit, &object)
+        index < self.request.start.item || self.show(index, session, log_match, &object)
     }
 
     /// Adds a match to the page. Returns whether it fits.
-    fn show(&mut self, index: u64, session: usize, hit: &LogHit, object: &HitObject<'_>) -> bool {
+    fn show(&mut self, index: u64, session: usize, log_match: &LogMatch, object: &MatchObject<'_>) -> bool {
         let searched = &self.scope.sessions[session];
         let mut heading = String::new();
         if self.heading.as_ref().is_none_or(|(last, ..)| *last != session) {
@@ -324,7 +324,7 @@ impl<'a> MatchList<'a> {
             None => object.anchor.to_owned(),
         };
         let source = format!("{}#{anchor}", searched.id);
-        let time = hit.hit.as_ref().and_then(|hit| hit.timestamp);
+        let time = log_match.details.as_ref().and_then(|found| found.timestamp);
         let label = object
             .tool
             .map_or(object.kind.to_owned(), |tool| format!("{} of {}", object.kind, one_line(tool)));

@@ -66,12 +66,12 @@ proptest! {
         prop_assume!(!word.starts_with(['\u{301}', '\u{327}', '\u{3099}']));
         prop_assume!(!behind.trim_start_matches(['\u{301}', '\u{327}']).starts_with('\u{3099}'));
         let text = format!("{before}{word}{behind}");
-        let hits = search(&word, &log_with(&text, &dice));
-        prop_assert_eq!(hits.len(), 1, "{:?} in {:?}", word, text);
-        prop_assert_eq!(hits[0].line_no, 2);
-        prop_assert!(!hits[0].ranges.is_empty());
-        let hit = &hits[0];
-        prop_assert_eq!(&text[hit.within.clone()], &*hit.text);
+        let matches = search(&word, &log_with(&text, &dice));
+        prop_assert_eq!(matches.len(), 1, "{:?} in {:?}", word, text);
+        prop_assert_eq!(matches[0].line_no, 2);
+        prop_assert!(!matches[0].ranges.is_empty());
+        let found = &matches[0];
+        prop_assert_eq!(&text[found.within.clone()], &*found.text);
         // The same word, decomposed or without accents, matches as well. The kelvin sign is not a K.
         prop_assume!(!word.contains('\u{212a}'));
         let apart: String = word.nfd().collect();
@@ -85,7 +85,7 @@ proptest! {
         words in prop::collection::vec("[a-zé错]{1,4}", 1..4), dice in prop::collection::vec(any::<u8>(), 1..20), blank in "[ \t\n]{1,3}",
     ) {
         let text = format!("start, {} end", words.join(&blank));
-        let hits = search(&format!("\"{}\"", words.join(" ")), &log_with(&text, &dice));
-        prop_assert_eq!(hits.len(), 1, "{:?}", text);
+        let matches = search(&format!("\"{}\"", words.join(" ")), &log_with(&text, &dice));
+        prop_assert_eq!(matches.len(), 1, "{:?}", text);
     }
 }

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod escape;
-mod hits;
+mod matches;
 mod naive;
 mod read_error;
 
 use std::ops::ControlFlow;
 
-use threadline_search::{Query, SearchHit, Searcher};
+use threadline_search::{Query, SearchMatch, Searcher};
 
 /// Parses a query, relative to a day in 2026.
 fn query(text: &str) -> Query {
@@ -19,21 +19,21 @@ fn query(text: &str) -> Query {
 }
 
 /// Returns all matches in a log.
-fn search(text: &str, log: &[u8]) -> Vec<SearchHit> {
+fn search(text: &str, log: &[u8]) -> Vec<SearchMatch> {
     let query = query(text);
-    let [hits, same] =
+    let [matches, same] =
         [Searcher::new(&query), Searcher::new(&query).expecting_matches()].map(|mut searcher| {
-            let mut hits = Vec::new();
+            let mut matches = Vec::new();
             let scanned = searcher.search(
                 || Ok(log),
                 |found| {
-                    hits.push(found.hit(0));
+                    matches.push(found.with_excerpt(0));
                     ControlFlow::Continue(())
                 },
             );
             assert_eq!(scanned.unwrap().bytes, log.len() as u64);
-            hits
+            matches
         });
-    assert_eq!(same, hits);
-    hits
+    assert_eq!(same, matches);
+    matches
 }

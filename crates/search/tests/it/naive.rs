@@ -479,34 +479,35 @@ fn results_equal_those_of_a_naive_search() {
                 .filter(|text| text.kind != "title" || titles.insert(&text.text))
                 .map(|text| (text.line_no, text.block_idx, text.kind, text.tool.clone()))
                 .collect();
-            let hits = crate::search(query, &bytes);
-            let answer: Vec<_> = hits
+            let matches = crate::search(query, &bytes);
+            let answer: Vec<_> = matches
                 .iter()
-                .map(|hit| (hit.line_no, hit.block_idx, hit.kind.name(), hit.tool.clone()))
+                .map(|found| (found.line_no, found.block_idx, found.kind.name(), found.tool.clone()))
                 .collect();
             assert_eq!(answer, expected, "`{query}` in {}", name(&path));
-            *total += hits.len();
-            for hit in hits {
+            *total += matches.len();
+            for found in matches {
                 let text = texts.iter().find(|text| {
-                    (text.line_no, text.block_idx, text.kind) == (hit.line_no, hit.block_idx, hit.kind.name())
+                    (text.line_no, text.block_idx, text.kind)
+                        == (found.line_no, found.block_idx, found.kind.name())
                 });
                 let text = &text.unwrap().text;
                 // serde_json returns the members of an input in another order.
-                if hit.kind.name() != "tool" {
-                    let within = &text[hit.within.clone()];
-                    match &hit.gap {
-                        None => assert_eq!(within, hit.text, "`{query}` in {}", name(&path)),
+                if found.kind.name() != "tool" {
+                    let within = &text[found.within.clone()];
+                    match &found.gap {
+                        None => assert_eq!(within, found.text, "`{query}` in {}", name(&path)),
                         Some(gap) => {
-                            let is_part = within.starts_with(&hit.text[..gap.start])
-                                && within.ends_with(&hit.text[gap.end..]);
-                            assert!(is_part, "`{query}` in {}: {hit:?}", name(&path));
+                            let is_part = within.starts_with(&found.text[..gap.start])
+                                && within.ends_with(&found.text[gap.end..]);
+                            assert!(is_part, "`{query}` in {}: {found:?}", name(&path));
                         }
                     }
                 }
-                for range in &hit.ranges {
+                for range in &found.ranges {
                     assert!(
-                        hit.text.get(range.clone()).is_some_and(|part| !part.is_empty()),
-                        "`{query}`: {hit:?}"
+                        found.text.get(range.clone()).is_some_and(|part| !part.is_empty()),
+                        "`{query}`: {found:?}"
                     );
                 }
             }
@@ -522,6 +523,6 @@ fn results_equal_those_of_a_naive_search() {
 fn a_repeated_title_is_one_match() {
     let line = |title: &str| format!("{{\"type\":\"custom-title\",\"customTitle\":\"{title}\"}}\n");
     let log = line("slow loom") + &line("slow loom") + &line("a loom") + &line("slow loom");
-    let found: Vec<u64> = crate::search("loom", log.as_bytes()).iter().map(|hit| hit.line_no).collect();
+    let found: Vec<u64> = crate::search("loom", log.as_bytes()).iter().map(|found| found.line_no).collect();
     assert_eq!(found, [1, 3]);
 }

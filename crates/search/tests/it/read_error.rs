@@ -90,5 +90,5 @@ fn lines_are_numbered_across_blocks() {
     let log = log(&notation);
     assert!(log.len() > 4 << 20);
     assert_eq!(lines_of(|| Ok(&log[..])).0, [400, 800]);
-    assert_eq!(crate::search("slow", &log).iter().map(|hit| hit.line_no).collect::<Vec<_>>(), [400, 800]);
+    assert_eq!(crate::search("slow", &log).iter().map(|found| found.line_no).collect::<Vec<_>>(), [400, 800]);
 }

@@ -97,7 +97,7 @@ pub struct LabelObject<'a> {
 /// A match of `search`.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
-pub struct HitObject<'a> {
+pub struct MatchObject<'a> {
     pub session: &'a str,
     pub path: String,
     pub line: u64,

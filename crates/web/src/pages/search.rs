@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use threadline_app::search::{
-    LogHit, Query, RankedSession, ScanEvent, SearchLimits, SearchScope, SearchedSession, hit_object,
-    is_incomplete, summary, trouble_message,
+    LogMatch, Query, RankedSession, ScanEvent, SearchLimits, SearchScope, SearchedSession, is_incomplete,
+    match_object, summary, trouble_message,
 };
 use threadline_app::time::millis;
 use threadline_app::{App, SessionSummary};
-use threadline_html::{BlockHit, PageFrame, SearchFilters, SearchPage, SessionHits, ViewerTab};
+use threadline_html::{BlockMatch, PageFrame, SearchFilters, SearchPage, SessionMatches, ViewerTab};
 use threadline_view::{FilterChoices, Selection};
 
 use crate::request::{PageRequest, ResponseFormat};
@@ -89,7 +89,7 @@ fn is_newest_first(request: &PageRequest) -> bool {
 #[derive(Default)]
 struct SearchResults {
     /// The sessions to show.
-    sessions: Vec<SessionHits>,
+    sessions: Vec<SessionMatches>,
     /// The number of matches, and of sessions with matches.
     n_matches: usize,
     n_sessions: usize,
@@ -113,7 +113,7 @@ impl SearchResults {
         let cancelled = &request.cancelled;
         let Ok(mut ranked) = scope.rank(query, usize::MAX, cancelled, &mut |event| self.note_problem(event));
         self.n_sessions = ranked.len();
-        self.n_matches = ranked.iter().map(|session| session.n_hits).sum();
+        self.n_matches = ranked.iter().map(|session| session.n_matches).sum();
         if is_newest_first(request) {
             let last_active = |ranked: &RankedSession| scope.sessions[ranked.session].last_active();
             ranked.sort_by_key(|session| (Reverse(last_active(session)), session.session));
@@ -122,17 +122,17 @@ impl SearchResults {
         let order: Vec<usize> = ranked.iter().map(|ranked| ranked.session).collect();
         let limits = SearchLimits {
             max_found: MAX_MATCHES_PER_SESSION,
-            expects_hits: true,
+            expects_matches: true,
             ..SearchLimits::default()
         };
         let mut rest = ranked.iter();
         let mut blocks = Vec::new();
         let Ok(()) = scope.search_in(&order, query, limits, cancelled, &mut |event| {
             match event {
-                ScanEvent::Hit(at, hit) => blocks.extend(block_hit(&scope.sessions[at], hit)),
+                ScanEvent::Match(at, found) => blocks.extend(block_match(&scope.sessions[at], found)),
                 ScanEvent::End(_) => {
                     let blocks = std::mem::take(&mut blocks);
-                    let session = rest.next().map(|session| session_hits(app, scope, session, blocks));
+                    let session = rest.next().map(|session| session_matches(app, scope, session, blocks));
                     self.sessions.extend(session);
                 }
                 // The first search has reported these.
@@ -146,7 +146,7 @@ impl SearchResults {
     fn write_all(&mut self, scope: &SearchScope, request: &PageRequest, query: &Query) {
         let limits = SearchLimits::default();
         let mut on_event = |event| match event {
-            ScanEvent::Hit(at, hit) => Ok(self.write(&scope.sessions[at], &hit)),
+            ScanEvent::Match(at, found) => Ok(self.write(&scope.sessions[at], &found)),
             event => self.note_problem(event),
         };
         let Ok(()) = match is_newest_first(request) {
@@ -163,8 +163,8 @@ impl SearchResults {
     }
 
     /// Writes the same object as `threadline search --json`.
-    fn write(&mut self, session: &SearchedSession, hit: &LogHit) -> ControlFlow<()> {
-        let Some(object) = hit_object(session, hit) else { return ControlFlow::Continue(()) };
+    fn write(&mut self, session: &SearchedSession, found: &LogMatch) -> ControlFlow<()> {
+        let Some(object) = match_object(session, found) else { return ControlFlow::Continue(()) };
         self.n_matches += 1;
         let written = serde_json::to_writer(&mut self.json, &object);
         self.json.push(b'\n');
@@ -176,38 +176,38 @@ impl SearchResults {
 }
 
 /// Returns a match as shown on the page.
-fn block_hit(session: &SearchedSession, hit: LogHit) -> Option<BlockHit> {
-    let found = hit.hit?;
-    Some(BlockHit {
+fn block_match(session: &SearchedSession, log_match: LogMatch) -> Option<BlockMatch> {
+    let found = log_match.details?;
+    Some(BlockMatch {
         anchor: found.anchor,
-        agent: session.agent_of(&session.logs[hit.log]),
+        agent: session.agent_of(&session.logs[log_match.log]),
         kind: found.kind.name(),
         tool: found.tool,
         at: found.timestamp,
         text: found.text,
         ranges: found.ranges,
-        copies: hit.copies,
+        copies: log_match.copies,
     })
 }
 
 /// Returns a session with its first matches.
-fn session_hits(
+fn session_matches(
     app: &App,
     scope: &SearchScope,
     ranked: &RankedSession,
-    blocks: Vec<BlockHit>,
-) -> SessionHits {
+    blocks: Vec<BlockMatch>,
+) -> SessionMatches {
     let session = &scope.sessions[ranked.session];
     let summary = summary(session);
     let summary = summary.as_ref();
     let heading = summary.and_then(SessionSummary::title);
     let masked = |text: &str| app.masked_in(&session.logs, text).into_owned();
-    SessionHits {
+    SessionMatches {
         id: session.id.clone(),
         title: heading.map_or_else(|| session.id.clone(), |title| masked(&title)),
         project: masked(summary.and_then(SessionSummary::project).unwrap_or(&session.folder)),
         last_active: millis(session.last_active()),
-        count: ranked.n_hits,
+        count: ranked.n_matches,
         blocks,
     }
 }

@@ -362,14 +362,14 @@ pub(crate) fn find(state: &ServerState, request: &PageRequest) -> Result<PageRes
     let query = request.query_param("q").unwrap_or_default();
     let query =
         Query::parse(query, &state.now_here()).map_err(|error| PageError::bad_request(error.to_string()))?;
-    let mut anchors = matching_anchors(&path, &query, MAX_HITS)
+    let mut anchors = matching_anchors(&path, &query, MAX_MATCHES)
         .map_err(|error| PageError::failed("The log could not be searched").with_hint(error.to_string()))?;
     // Abandoned branches are only in the results of the search over all sessions.
     anchors.retain(|anchor| anchor_line(anchor).is_some_and(|line| layout.contains_line(line)));
     Ok(PageResponse::JsonObject(serde_json::json!({"hits": anchors})))
 }
 
-const MAX_HITS: usize = 20_000;
+const MAX_MATCHES: usize = 20_000;
 
 impl From<LiveError> for PageError {
     fn from(missing: LiveError) -> Self {

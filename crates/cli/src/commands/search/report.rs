@@ -6,8 +6,8 @@ use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 
 use threadline_app::SessionSummary;
-use threadline_app::search::{hit_object, is_incomplete, summary, trouble_message};
-use threadline_search::{LogHit, LogProblem, ScanEvent, SearchHit, SearchedSession, unknown_field};
+use threadline_app::search::{is_incomplete, match_object, summary, trouble_message};
+use threadline_search::{LogMatch, LogProblem, ScanEvent, SearchMatch, SearchedSession, unknown_field};
 use threadline_term::{
     TermPage, TermText, TextLabel, text, truncate, visible, visible_name, without_colours,
 };
@@ -36,10 +36,10 @@ pub(super) struct SearchReport<'a> {
     /// Time of the last flush.
     last_flush: Option<Instant>,
     /// Number of matches in the current session, and those that are yet to be shown.
-    session_hits: usize,
-    pending: Vec<LogHit>,
+    session_matches: usize,
+    pending: Vec<LogMatch>,
     n_shown: usize,
-    n_hits: usize,
+    n_matches: usize,
     n_sessions: usize,
     n_copies: usize,
     stopped: bool,
@@ -60,10 +60,10 @@ impl<'a> SearchReport<'a> {
             answer: None,
             progress: Some(cx.ui.progress("searching log", n_logs(sessions))),
             last_flush: None,
-            session_hits: 0,
+            session_matches: 0,
             pending: Vec::new(),
             n_shown: 0,
-            n_hits: 0,
+            n_matches: 0,
             n_sessions: 0,
             n_copies: 0,
             stopped: false,
@@ -75,7 +75,7 @@ impl<'a> SearchReport<'a> {
 
     pub(super) fn event(&mut self, event: ScanEvent) -> Result<ControlFlow<()>, CommandError> {
         match event {
-            ScanEvent::Hit(session, hit) => return self.hit(session, hit),
+            ScanEvent::Match(session, found) => return self.found(session, found),
             ScanEvent::Counted(session, count) => return self.counted(session, count),
             ScanEvent::Copy => self.n_copies += 1,
             ScanEvent::End(session) => return self.end_session(session),
@@ -87,40 +87,40 @@ impl<'a> SearchReport<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn hit(&mut self, session: usize, hit: LogHit) -> Result<ControlFlow<()>, CommandError> {
-        if self.args.list || self.args.count || self.session_hits >= self.max_count() {
+    fn found(&mut self, session: usize, found: LogMatch) -> Result<ControlFlow<()>, CommandError> {
+        if self.args.list || self.args.count || self.session_matches >= self.max_count() {
             return self.counted(session, 1);
         }
-        self.session_hits += 1;
-        self.n_hits += 1;
+        self.session_matches += 1;
+        self.n_matches += 1;
         if self.cx.json {
-            let object = hit_object(&self.sessions[session], &hit);
+            let object = match_object(&self.sessions[session], &found);
             if let Some(object) = object {
                 self.answer().json(&object)?;
                 self.flush_periodically()?;
             }
         } else if self.args.lines {
-            if let Some(line) = self.hit_line(&self.sessions[session], &hit) {
+            if let Some(line) = self.match_line(&self.sessions[session], &found) {
                 self.answer().text(&line)?;
                 self.flush_periodically()?;
             }
         } else {
             if self.first_match.is_none() {
-                self.first_match = show_argument(&self.sessions[session], &hit);
+                self.first_match = show_argument(&self.sessions[session], &found);
             }
-            self.pending.push(hit);
+            self.pending.push(found);
         }
         self.stop_at_limit(session)
     }
 
     /// Adds matches that are only counted.
     fn counted(&mut self, session: usize, count: usize) -> Result<ControlFlow<()>, CommandError> {
-        let is_first = self.session_hits == 0;
+        let is_first = self.session_matches == 0;
         let is_counting = self.args.list || self.args.count;
         let limit = self.args.limit().filter(|_| !is_counting).unwrap_or(usize::MAX);
-        let count = count.min(limit.saturating_sub(self.n_hits));
-        self.session_hits += count;
-        self.n_hits += count;
+        let count = count.min(limit.saturating_sub(self.n_matches));
+        self.session_matches += count;
+        self.n_matches += count;
         if is_counting {
             return match self.args.list && is_first && !self.cx.json {
                 true => self.write_session_id(session),
@@ -136,7 +136,7 @@ impl<'a> SearchReport<'a> {
 
     /// Ends the output after the requested number of matches.
     fn stop_at_limit(&mut self, session: usize) -> Result<ControlFlow<()>, CommandError> {
-        if self.args.limit() != Some(self.n_hits) {
+        if self.args.limit() != Some(self.n_matches) {
             return Ok(ControlFlow::Continue(()));
         }
         self.stopped = true;
@@ -165,10 +165,10 @@ impl<'a> SearchReport<'a> {
     }
 
     /// Formats a match as one line: a reference for `show`, the time, the kind and the text.
-    fn hit_line(&self, session: &SearchedSession, hit: &LogHit) -> Option<TermText> {
-        let found = hit.hit.as_ref()?;
-        let place = show_argument(session, hit)?;
-        let when = hit_time(found).map(|moment| self.format_time(moment)).unwrap_or_default();
+    fn match_line(&self, session: &SearchedSession, log_match: &LogMatch) -> Option<TermText> {
+        let found = log_match.details.as_ref()?;
+        let place = show_argument(session, log_match)?;
+        let when = match_time(found).map(|moment| self.format_time(moment)).unwrap_or_default();
         let tool = found.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
         let what = self.page.paint(TextLabel::Tool, format!("{}{tool}", found.kind.name()));
         let text = highlight(&found.text.replace(['\n', '\t'], " "), &found.ranges, self.page);
@@ -188,7 +188,7 @@ impl<'a> SearchReport<'a> {
         if let Some(progress) = &self.progress {
             self.sessions[session].logs.iter().for_each(|_| progress.step());
         }
-        let found = std::mem::take(&mut self.session_hits);
+        let found = std::mem::take(&mut self.session_matches);
         if found == 0 {
             return Ok(ControlFlow::Continue(()));
         }
@@ -237,7 +237,7 @@ impl<'a> SearchReport<'a> {
     }
 
     /// Formats the matches of one session.
-    fn group(&self, session: &SearchedSession, hits: &[LogHit], found: Option<usize>) -> TermText {
+    fn group(&self, session: &SearchedSession, matches: &[LogMatch], found: Option<usize>) -> TermText {
         let summary = summary(session);
         let page = self.page;
         let heading = summary.as_ref().and_then(SessionSummary::title);
@@ -254,16 +254,16 @@ impl<'a> SearchReport<'a> {
         about.extend(found.filter(|_| !self.stopped).map(|found| plural(found as u64, "match")));
         out += wrapped(&about.join(" · "), TextLabel::Dim, page);
         let mut log = 0;
-        for hit in hits {
-            if hit.log != log {
-                log = hit.log;
-                let path = session.logs[hit.log].clone();
+        for log_match in matches {
+            if log_match.log != log {
+                log = log_match.log;
+                let path = session.logs[log].clone();
                 let agent = session.agent_of(&path).unwrap_or_default();
                 let line = format!("  sub-agent {agent} · {}\n", visible_name(&path.to_string_lossy()));
                 out += page.paint(TextLabel::Dim, line);
             }
-            if let Some(found) = &hit.hit {
-                render_hit(found, hit.copies, self.args.context > 0, page, &mut out);
+            if let Some(found) = &log_match.details {
+                render_match(found, log_match.copies, self.args.context > 0, page, &mut out);
             }
         }
         out
@@ -307,14 +307,14 @@ impl<'a> SearchReport<'a> {
                 let (place, query) = (shell_word(place), shell_word(&query));
                 self.cx.ui.note(&format!("show a match: `threadline show {place} --find {query}`"));
             }
-            if let Some(name) = unknown_field(&query).filter(|_| self.n_hits == 0) {
+            if let Some(name) = unknown_field(&query).filter(|_| self.n_matches == 0) {
                 self.cx.ui.note(&format!("unknown field `{name}:`; searched for it as text"));
             }
-            if self.n_hits == 0 {
+            if self.n_matches == 0 {
                 self.cx.note_if_empty();
             }
         }
-        Ok(match self.n_hits {
+        Ok(match self.n_matches {
             _ if self.incomplete || !unread.is_empty() => CommandOutcome::Partial,
             0 => CommandOutcome::Negative,
             _ => CommandOutcome::Done,
@@ -323,10 +323,10 @@ impl<'a> SearchReport<'a> {
 
     fn summary(&self) -> String {
         let of = |n: usize, noun: &str| plural(n as u64, noun);
-        if self.n_hits == 0 {
+        if self.n_matches == 0 {
             return format!("no matches in {}", of(n_logs(self.sessions), "log"));
         }
-        let mut text = format!("{} in {}", of(self.n_hits, "match"), of(self.n_sessions, "session"));
+        let mut text = format!("{} in {}", of(self.n_matches, "match"), of(self.n_sessions, "session"));
         if self.n_copies > 0 {
             let copies = if self.n_copies == 1 { "copy" } else { "copies" };
             text.push_str(&format!("; {} {copies} in forks omitted", count(self.n_copies as u64)));
@@ -344,15 +344,15 @@ fn n_logs(sessions: &[SearchedSession]) -> usize {
 }
 
 /// Returns the argument with which `show` shows a match.
-fn show_argument(session: &SearchedSession, hit: &LogHit) -> Option<String> {
-    let log = &session.logs[hit.log];
+fn show_argument(session: &SearchedSession, found: &LogMatch) -> Option<String> {
+    let log = &session.logs[found.log];
     let is_own = *log == session.path;
     let name = if is_own { session.id.clone() } else { log.to_string_lossy().into_owned() };
-    Some(format!("{name}#{}", hit.hit.as_ref()?.anchor))
+    Some(format!("{name}#{}", found.details.as_ref()?.anchor))
 }
 
 /// Returns the time of the entry that matched.
-fn hit_time(found: &SearchHit) -> Option<jiff::Timestamp> {
+fn match_time(found: &SearchMatch) -> Option<jiff::Timestamp> {
     found.timestamp.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
 }
 
@@ -369,29 +369,29 @@ fn wrapped(text: &str, label: TextLabel, page: TermPage) -> TermText {
 const INDENT: usize = 26;
 
 /// Formats one match: its anchor, its kind, and the text with highlighted matches.
-fn render_hit(hit: &SearchHit, copies: usize, context: bool, page: TermPage, out: &mut TermText) {
-    let what = match &hit.tool {
-        Some(tool) => format!("{} {tool}", hit.kind.name()),
-        None => hit.kind.name().to_owned(),
+fn render_match(found: &SearchMatch, copies: usize, context: bool, page: TermPage, out: &mut TermText) {
+    let what = match &found.tool {
+        Some(tool) => format!("{} {tool}", found.kind.name()),
+        None => found.kind.name().to_owned(),
     };
     let what = page.paint(TextLabel::Tool, format!("{:<15}", truncate(&what, 15)));
-    *out += text!("  {:<7} {what} ", hit.anchor);
+    *out += text!("  {:<7} {what} ", found.anchor);
     let mut at = 0;
-    let last = hit.text.matches('\n').count();
-    for (i, line) in hit.text.split('\n').enumerate() {
+    let last = found.text.matches('\n').count();
+    for (i, line) in found.text.split('\n').enumerate() {
         if i > 0 {
             out.push(" ".repeat(INDENT));
         }
         let forks = if i == 0 && copies > 0 { format!("  (+{copies} in forks)") } else { String::new() };
         let width = page.width.map(|width| width.saturating_sub(INDENT + 2 + forks.len()));
-        let (line, ranges) = truncate_around_match(line, at, &hit.ranges, width);
+        let (line, ranges) = truncate_around_match(line, at, &found.ranges, width);
         let more = |cut: bool, fitted: bool| if cut && !fitted { "…" } else { "" };
-        out.push(more(i == 0 && hit.cut[0], line.starts_with('…')));
+        out.push(more(i == 0 && found.cut[0], line.starts_with('…')));
         out.push(highlight(&line, &ranges, page));
-        out.push(more(i == last && hit.cut[1], line.ends_with('…')));
+        out.push(more(i == last && found.cut[1], line.ends_with('…')));
         out.push(page.paint(TextLabel::Dim, forks));
         out.push("\n");
-        at += hit.text[at..].find('\n').map_or(0, |newline| newline + 1);
+        at += found.text[at..].find('\n').map_or(0, |newline| newline + 1);
     }
     if context {
         out.push("\n");

@@ -153,32 +153,30 @@ fn search(
     let scope = app.search_scope(Some(&query), project);
     let sessions = &scope.sessions;
     let mut finds = Vec::new();
-    let mut found = 0;
+    let mut n_matches = 0;
     let mut rows = 0;
     let mut on_event = |event| {
         match event {
-            ScanEvent::Hit(session, hit) => {
-                found += 1;
-                if let Some(hit) =
-                    hit.hit.as_ref().filter(|_| finds.len() < MAX_MATCHES).map(|found| (hit.log, found))
-                {
+            ScanEvent::Match(session, log_match) => {
+                n_matches += 1;
+                if let Some(found) = log_match.details.filter(|_| finds.len() < MAX_MATCHES) {
                     finds.push(PickerMatch {
-                        path: sessions[session].logs[hit.0].clone(),
-                        anchor: hit.1.anchor.clone(),
-                        byte_offset: hit.1.byte_offset,
-                        block_idx: hit.1.block_idx,
-                        text_offset: hit.1.within.start,
+                        path: sessions[session].logs[log_match.log].clone(),
+                        anchor: found.anchor,
+                        byte_offset: found.byte_offset,
+                        block_idx: found.block_idx,
+                        text_offset: found.within.start,
                     });
                 }
             }
-            ScanEvent::Counted(_, count) => found += count,
-            ScanEvent::End(session) if found > 0 => {
+            ScanEvent::Counted(_, count) => n_matches += count,
+            ScanEvent::End(session) if n_matches > 0 => {
                 let row = PickerRow {
-                    match_count: found,
+                    match_count: n_matches,
                     matches: std::mem::take(&mut finds),
                     ..row(app, &sessions[session])
                 };
-                found = 0;
+                n_matches = 0;
                 rows += 1;
                 if tell(SearchMessage::Row(row)).is_break() || rows == MAX_ROWS {
                     return Ok(ControlFlow::Break(()));

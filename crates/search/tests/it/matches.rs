@@ -8,14 +8,19 @@ use crate::search;
 /// Returns one line per match: anchor, line, kind, tool, and the text with matches in brackets.
 fn described(text: &str, log: &[u8]) -> String {
     let mut out = String::new();
-    for hit in search(text, log) {
-        let mut marked = hit.text.clone();
-        for range in hit.ranges.iter().rev() {
+    for found in search(text, log) {
+        let mut marked = found.text.clone();
+        for range in found.ranges.iter().rev() {
             marked.insert(range.end, ']');
             marked.insert(range.start, '[');
         }
-        let tool = hit.tool.as_deref().unwrap_or("-");
-        out.push_str(&format!("{} line {} {} {tool}: {marked}\n", hit.anchor, hit.line_no, hit.kind.name()));
+        let tool = found.tool.as_deref().unwrap_or("-");
+        out.push_str(&format!(
+            "{} line {} {} {tool}: {marked}\n",
+            found.anchor,
+            found.line_no,
+            found.kind.name()
+        ));
     }
     out
 }
@@ -66,7 +71,7 @@ fn every_kind_of_text_is_found_once_and_copies_are_not() {
 #[test]
 fn fields_filter() {
     let log = log(TALK);
-    let lines = |text: &str| search(text, &log).iter().map(|hit| hit.line_no).collect::<Vec<_>>();
+    let lines = |text: &str| search(text, &log).iter().map(|found| found.line_no).collect::<Vec<_>>();
     for (text, expected) in [
         ("slow kind:prompt", &[1, 8, 9, 10][..]),
         ("slow kind:prompt kind:title", &[1, 8, 9, 10, 13, 14]),
@@ -122,7 +127,8 @@ fn a_call_after_a_result_is_not_its_call() {
     // The log is read again for the first results, and indexed for the others.
     let results: String = (1..=6).map(|i| format!("r{i} result t{i} \"thread {i}\"\n")).collect();
     let calls: String = (1..=6).map(|i| format!("a{i} reply m{i} tool t{i} Bash {{}}\n")).collect();
-    let tools: Vec<_> = search("thread", &log(&(results + &calls))).into_iter().map(|hit| hit.tool).collect();
+    let tools: Vec<_> =
+        search("thread", &log(&(results + &calls))).into_iter().map(|found| found.tool).collect();
     assert_eq!(tools, [const { None::<String> }; 6]);
 }
 
@@ -151,7 +157,9 @@ fn a_call_is_found_below_very_many_lines_with_its_id() {
 fn copies_of_a_line_have_one_key() {
     let one = search("slow", &threadline_testkit::log_of("one", TALK));
     let two = search("slow", &threadline_testkit::log_of("two", TALK));
-    let keys = |hits: &[threadline_search::SearchHit]| hits.iter().map(|hit| hit.key).collect::<Vec<_>>();
+    let keys = |matches: &[threadline_search::SearchMatch]| {
+        matches.iter().map(|found| found.key).collect::<Vec<_>>()
+    };
     assert_eq!(keys(&one), keys(&two));
     let mut all: Vec<_> = keys(&one).into_iter().flatten().collect();
     let count = all.len();
@@ -192,7 +200,7 @@ fn a_result_has_its_call_at_any_distance() {
         let log = log(&notation);
         let found: Vec<_> = search("slow kind:result", &log)
             .into_iter()
-            .map(|hit| (hit.anchor, hit.tool.unwrap_or_default(), hit.line_no))
+            .map(|found| (found.anchor, found.tool.unwrap_or_default(), found.line_no))
             .collect();
         let expected: Vec<_> = (0..n_calls)
             .map(|i| (format!("m{}", i + 1), format!("Tool{i}"), n_calls + n_between + i + 1))
