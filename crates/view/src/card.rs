@@ -302,7 +302,7 @@ impl<'a> CardInput<'a> {
             "ToolSearch" => self.tool_search(),
             "LSP" => self.symbols(),
             "Workflow" => self.workflow(),
-            _ => self.fields(),
+            _ => self.fields_card(),
         }
     }
 
@@ -314,7 +314,7 @@ impl<'a> CardInput<'a> {
         self.data?.of()
     }
 
-    fn fields(&self) -> CallSummary {
+    fn fields_card(&self) -> CallSummary {
         let members = self.input.into_iter().flat_map(Json::members);
         let value = |value: Json<'_>| value.as_str().map_or_else(|| value.raw().to_owned(), Cow::into_owned);
         let field = |(key, found): (JsonKey<'_>, Json<'_>)| (key.name().into_owned(), value(found));

@@ -2,7 +2,7 @@
 
 use threadline_session::{InputKind, ToolOutcome};
 
-/// Returns the kind of a user text, unless it was simply typed.
+/// Returns the label of a user text; `None` for input of the person, which needs no label.
 pub fn input_name(input: InputKind) -> Option<&'static str> {
     Some(match input {
         InputKind::Prompt

@@ -19,8 +19,8 @@ use threadline_entry::{Finding, Millis};
 use threadline_session::{ClientVersion, ReplayMessage};
 
 pub use archive::{
-    ArchiveGarbageObject, ArchiveHomeObject, ArchiveKeyObject, ArchivePushObject, ArchiveRebuildObject,
-    ArchiveRemovedObject, ArchiveRestoreObject, ArchiveSessionObject, ArchiveTablesObject,
+    ArchiveGcObject, ArchiveHomeObject, ArchiveKeyObject, ArchivePushObject, ArchiveRebuildObject,
+    ArchiveRemoveObject, ArchiveRestoreObject, ArchiveSessionObject, ArchiveTablesObject,
     ArchiveVerifyObject,
 };
 pub use blame::{BlameEditObject, BlameLineObject, CommitObject};

@@ -19,8 +19,9 @@ impl CardInput<'_> {
             ..CommandCard::default()
         };
         let mut state = String::new();
-        let has_record = self.of::<BashResult<'_>>().is_some_and(|result| result.stdout().is_some());
-        if self.name == "BashOutput" && !has_record {
+        // Every object can be viewed as one of these results. A real one has the field that is tested.
+        let result = self.of::<BashResult<'_>>().filter(|result| result.stdout().is_some());
+        if self.name == "BashOutput" && result.is_none() {
             return self.poll_card();
         }
         if let Some(polled) = self.of::<BashOutputResult<'_>>().filter(|result| result.shell_id().is_some()) {
@@ -28,8 +29,8 @@ impl CardInput<'_> {
             card.exit_code = polled.exit_code().map(|code| code as i64);
             state = polled.status().unwrap_or_default().into_owned();
         }
-        match self.of::<BashResult<'_>>() {
-            Some(result) if result.stdout().is_some() => {
+        match result {
+            Some(result) => {
                 card.output = CommandOutput::Text(result.stdout().unwrap_or_default().into_owned());
                 card.errors = result.stderr().unwrap_or_default().into_owned();
                 card.background = result.background_task_id().map(Cow::into_owned);
@@ -45,10 +46,11 @@ impl CardInput<'_> {
                     }
                 }
             }
-            _ => {
+            None => {
                 card.output = self.printed_output();
-                let watched = self.of::<TaskUpdateResult<'_>>().and_then(|result| result.task_id());
-                card.background = watched.map(Cow::into_owned).filter(|_| self.name == "Monitor");
+                // The result of `Monitor` is the id of a background task.
+                let task_id = self.of::<TaskUpdateResult<'_>>().and_then(|result| result.task_id());
+                card.background = task_id.map(Cow::into_owned).filter(|_| self.name == "Monitor");
             }
         }
         let gist = match (card.exit_code, &card.background) {
@@ -83,19 +85,15 @@ impl CardInput<'_> {
         CallSummary { card: ToolCard::Command(card), subject: id, gist }
     }
 
-    /// Returns the end of the result text, without the line of the exit code, which is shown separately.
-    fn printed(&self) -> &str {
+    /// Returns the result text without the line of the exit code, which is shown separately.
+    fn printed_output(&self) -> CommandOutput {
         let text = self.text;
-        match exit_code(text) {
+        let printed = match exit_code(text) {
             Some(_) => text.trim_start().split_once('\n').map_or("", |(_, rest)| rest),
             None if self.failed && is_refusal(text) => "",
             None => text,
-        }
-    }
-
-    /// Returns the same text as the output of a card.
-    fn printed_output(&self) -> CommandOutput {
-        CommandOutput::EndOfResult(self.text.len() - self.printed().len())
+        };
+        CommandOutput::EndOfResult(text.len() - printed.len())
     }
 
     /// Returns a command without a leading `cd` to the directory that it runs in anyway.
@@ -134,7 +132,7 @@ impl CardInput<'_> {
     pub(super) fn workflow(&self) -> CallSummary {
         let script = self.string("script");
         if script.is_empty() {
-            return self.workflow_gist(self.fields());
+            return self.workflow_gist(self.fields_card());
         }
         let card = CommandCard {
             command: script,
@@ -194,7 +192,8 @@ impl CardInput<'_> {
     }
 }
 
-/// Returns the text in brackets at the end of a message: the command that was stopped.
+/// Returns the text in brackets at the end of a message: the command that was stopped, which may have brackets
+/// itself.
 fn trailing_brackets(message: &str) -> Option<String> {
     let (_, rest) = message.trim().strip_suffix(')')?.split_once(" (")?;
     Some(rest.to_owned())

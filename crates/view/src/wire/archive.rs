@@ -18,7 +18,7 @@ pub struct ArchivePushObject<'a> {
     pub stored_bytes: u64,
 }
 
-/// A home in the result of `archive status`.
+/// A home, a folder in which Claude Code stores its sessions, in the result of `archive status`.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct ArchiveHomeObject<'a> {
@@ -65,7 +65,7 @@ pub struct ArchiveVerifyObject<'a> {
 /// The result of `archive gc`.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
-pub struct ArchiveGarbageObject {
+pub struct ArchiveGcObject {
     pub deleted_segments: usize,
     pub deleted_bytes: u64,
     pub joined_segments: usize,
@@ -75,7 +75,7 @@ pub struct ArchiveGarbageObject {
 /// The result of `archive remove`.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
-pub struct ArchiveRemovedObject<'a> {
+pub struct ArchiveRemoveObject<'a> {
     pub session: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! JSON of the viewer, and of errors.
+//! JSON of the viewer, of `mcp --http`, and of errors.
 
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub struct McpAddressObject<'a> {
     pub token: &'a str,
 }
 
-/// An entry of the palette.
+/// A match in the viewer's palette: a session, project, file, command or page, or a search.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct PaletteObject {

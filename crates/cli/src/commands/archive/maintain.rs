@@ -6,7 +6,7 @@ use threadline_archive::KeyFile;
 use threadline_term::visible;
 use threadline_view::humanize::{bytes, plural};
 use threadline_view::wire::{
-    ArchiveGarbageObject, ArchiveKeyObject, ArchiveRebuildObject, ArchiveRemovedObject, ArchiveVerifyObject,
+    ArchiveGcObject, ArchiveKeyObject, ArchiveRebuildObject, ArchiveRemoveObject, ArchiveVerifyObject,
 };
 
 use crate::context::Context;
@@ -153,7 +153,7 @@ pub(crate) fn run_gc(cx: &Context, GcArgs {}: &GcArgs) -> Result<CommandOutcome,
     let report = super::open(cx)?.collect_garbage(std::time::SystemTime::now())?;
     let mut answer = cx.ui.output();
     if cx.json {
-        answer.json(&ArchiveGarbageObject {
+        answer.json(&ArchiveGcObject {
             deleted_segments: report.deleted,
             deleted_bytes: report.deleted_bytes,
             joined_segments: report.joined,
@@ -186,7 +186,7 @@ pub(crate) fn run_remove(cx: &Context, args: &RemoveArgs) -> Result<CommandOutco
     let id = archive.remove(&args.session)?;
     let mut answer = cx.ui.output();
     match cx.json {
-        true => answer.json(&ArchiveRemovedObject { session: &id })?,
+        true => answer.json(&ArchiveRemoveObject { session: &id })?,
         false => writeln!(answer, "{}: erased from the archive", visible(&id))?,
     }
     answer.finish()?;
