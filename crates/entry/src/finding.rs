@@ -102,7 +102,7 @@ codes! {
     OverLimit = "F15" "over-limit" Warning "none: the lines are kept as they are",
     /// `sessions-index.json` does not match the session files.
     StaleIndex = "F16" "stale-index" Warning "delete the index; Claude Code rebuilds it",
-    /// The first line hides the session from the picker.
+    /// The first line is a `pr-link`, which hides the session from the picker.
     HiddenFromPicker = "F17" "hidden-from-picker" Warning "move the line after the first prompt",
     /// The name of the folder does not match the working directory in the lines.
     FolderMismatch = "F18" "folder-mismatch" Warning "move the session to the folder of its working directory",
@@ -141,7 +141,7 @@ impl fmt::Display for Code {
 pub struct Finding {
     /// The kind of problem.
     pub code: Code,
-    /// The severity in this case.
+    /// The severity in this case: a copy of a line is harmless, for example, another line with its uuid is not.
     pub severity: Severity,
     /// The position of the line, if the finding concerns one line.
     pub at: Option<Position>,

@@ -87,7 +87,7 @@ impl LineIndex {
             n_blocks: builder.n_blocks,
             may_have_surrogates: walker.may_have_surrogates(),
         };
-        if limits::is_exceeded(&seen) {
+        if limits::exceeds_parsed_limits(&seen) {
             return Err(UnreadableLine::OverLimit);
         }
         let mut index = builder.index;

@@ -1,8 +1,9 @@
 //! The limits of a line.
 //!
 //! A line is checked once, where it becomes an [`Entry`](crate::Entry). A line beyond a limit is an
-//! unreadable entry: it keeps its bytes, and no code has to expect its content. Real lines have at most a
-//! few megabytes, 4 blocks and 9 levels.
+//! unreadable entry: it keeps its bytes, and no code has to expect its content. The limits bound the memory
+//! that a line needs, and the recursion over nested values. Real lines have at most a few megabytes, 4 blocks
+//! and 9 levels.
 
 use crate::index::LineProperties;
 
@@ -15,13 +16,13 @@ const MAX_DEPTH: usize = 512;
 /// The number of values, at any depth.
 pub(crate) const MAX_VALUES: usize = 1_000_000;
 
-/// Returns whether a line is too long to be parsed.
+/// Returns whether a line is too long to be parsed. Checked before it is.
 pub(crate) fn is_too_long(line: &str) -> bool {
     line.len() > MAX_LENGTH
 }
 
-/// Returns whether a parsed line exceeds another limit.
-pub(crate) fn is_exceeded(line: &LineProperties) -> bool {
+/// Returns whether a parsed line exceeds one of the other limits.
+pub(crate) fn exceeds_parsed_limits(line: &LineProperties) -> bool {
     line.n_blocks > MAX_BLOCKS || line.max_depth > MAX_DEPTH || line.n_values > MAX_VALUES
 }
 

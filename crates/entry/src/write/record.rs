@@ -1,12 +1,13 @@
-//! Lines that are not part of the conversation: titles, tags, prompts in the queue, file history.
+//! Lines that are not part of the conversation, such as titles, tags, prompts in the queue and file history;
+//! prompts in `history.jsonl`; and files that describe sub-agents.
 
 use super::object::ObjectWriter;
 use super::timestamp;
 use crate::json::Json;
 use crate::timestamp::Millis;
 
-/// Starts a record of a type.
-fn record(kind: &str) -> ObjectWriter {
+/// Starts a line of a type.
+fn line(kind: &str) -> ObjectWriter {
     ObjectWriter::new().string("type", kind)
 }
 
@@ -22,7 +23,7 @@ pub struct CustomTitleLine<'a> {
 impl CustomTitleLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
-        record("custom-title").string("customTitle", self.title).string("sessionId", self.session_id).finish()
+        line("custom-title").string("customTitle", self.title).string("sessionId", self.session_id).finish()
     }
 }
 
@@ -38,7 +39,7 @@ pub struct AgentNameLine<'a> {
 impl AgentNameLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
-        record("agent-name").string("agentName", self.name).string("sessionId", self.session_id).finish()
+        line("agent-name").string("agentName", self.name).string("sessionId", self.session_id).finish()
     }
 }
 
@@ -60,7 +61,7 @@ pub struct PrLinkLine<'a> {
 impl PrLinkLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
-        record("pr-link")
+        line("pr-link")
             .string("sessionId", self.session_id)
             .number("prNumber", self.number)
             .string("prUrl", self.url)
@@ -82,7 +83,7 @@ pub struct TagLine<'a> {
 impl TagLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
-        record("tag").string("tag", self.tag).string("sessionId", self.session_id).finish()
+        line("tag").string("tag", self.tag).string("sessionId", self.session_id).finish()
     }
 }
 
@@ -98,14 +99,14 @@ pub struct SummaryLine<'a> {
 impl SummaryLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
-        record("summary").string("summary", self.summary).string("leafUuid", self.leaf_uuid).finish()
+        line("summary").string("summary", self.summary).string("leafUuid", self.leaf_uuid).finish()
     }
 }
 
 /// A `last-prompt` line: the prompt that a resumed session continues after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastPromptLine<'a> {
-    /// The text of the prompt; `None` if it was not sent.
+    /// The text of the prompt; `None` if a hook blocked it.
     pub last_prompt: Option<&'a str>,
     /// The last line of the conversation.
     pub leaf_uuid: &'a str,
@@ -116,7 +117,7 @@ pub struct LastPromptLine<'a> {
 impl LastPromptLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
-        record("last-prompt")
+        line("last-prompt")
             .optional_string("lastPrompt", self.last_prompt)
             .string("leafUuid", self.leaf_uuid)
             .string("sessionId", self.session_id)
@@ -136,7 +137,7 @@ pub struct ModeLine<'a> {
 impl ModeLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
-        record("mode").string("mode", self.mode).string("sessionId", self.session_id).finish()
+        line("mode").string("mode", self.mode).string("sessionId", self.session_id).finish()
     }
 }
 
@@ -152,7 +153,7 @@ pub struct PermissionModeLine<'a> {
 impl PermissionModeLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
-        record("permission-mode")
+        line("permission-mode")
             .string("permissionMode", self.mode)
             .string("sessionId", self.session_id)
             .finish()
@@ -177,7 +178,8 @@ impl PromptHistoryLine<'_> {
     pub fn to_line(self) -> String {
         ObjectWriter::new()
             .string("display", self.display)
-            .json("pastedContents", Json::parse("{}").unwrap_or(Json::NULL))
+            .object("pastedContents", ObjectWriter::new())
+            // Milliseconds here, unlike in session logs.
             .number("timestamp", u64::try_from(self.timestamp).unwrap_or_default())
             .string("project", self.project)
             .string("sessionId", self.session_id)
@@ -226,7 +228,7 @@ pub struct QueueOperationLine<'a> {
 impl QueueOperationLine<'_> {
     /// Returns the line, without a newline.
     pub fn to_line(self) -> String {
-        record("queue-operation")
+        line("queue-operation")
             .string("operation", self.operation)
             .string("timestamp", &timestamp(self.timestamp))
             .string("sessionId", self.session_id)
@@ -238,7 +240,7 @@ impl QueueOperationLine<'_> {
 /// A `file-history-snapshot` line: the backups of the files at a prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct FileHistorySnapshotLine<'a> {
-    /// The prompt, or the line that updates its snapshot.
+    /// The prompt; in an update of its snapshot, the line that changed files.
     pub message_id: &'a str,
     /// The prompt.
     pub snapshot_message_id: &'a str,
@@ -257,7 +259,7 @@ impl FileHistorySnapshotLine<'_> {
             .string("messageId", self.snapshot_message_id)
             .json("trackedFileBackups", self.tracked_file_backups)
             .string("timestamp", &timestamp(self.timestamp));
-        record("file-history-snapshot")
+        line("file-history-snapshot")
             .string("messageId", self.message_id)
             .object("snapshot", snapshot)
             .bool("isSnapshotUpdate", self.is_snapshot_update)
