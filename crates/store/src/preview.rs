@@ -246,8 +246,8 @@ impl TailValues {
             let wanted = [(key::GIT_BRANCH, git_branch.is_none()), (key::VERSION, version.is_none())];
             if kind != LineKind::Record && wanted.iter().any(|(_, wanted)| *wanted) {
                 let members = leading_members::members(line, wanted);
-                keep_name(&mut git_branch, members[0]);
-                keep_name(&mut version, members[1]);
+                keep(&mut git_branch, members[0]);
+                keep(&mut version, members[1]);
             }
         }
         Self {
@@ -312,9 +312,9 @@ impl HeadValues {
             let is_done = !wanted.iter().any(|(_, wanted)| *wanted);
             if !is_done {
                 let members = leading_members::members(line, wanted);
-                keep_name(&mut cwd, members[0]);
-                keep_name(&mut version, members[1]);
-                keep_name(&mut git_branch, members[2]);
+                keep(&mut cwd, members[0]);
+                keep(&mut version, members[1]);
+                keep(&mut git_branch, members[2]);
             }
             examine_line(&mut search, line);
             if !start.is_done() {
@@ -497,13 +497,6 @@ fn uuids(bytes: &[u8]) -> HashSet<&[u8]> {
 
 /// Stores the value if the slot is empty and the value is a string.
 fn keep<'w>(slot: &mut Option<Cow<'w, str>>, value: Option<Json<'w>>) {
-    if slot.is_none() {
-        *slot = value.and_then(Json::as_str);
-    }
-}
-
-/// Stores the value if the slot is empty and the value is a name.
-fn keep_name<'w>(slot: &mut Option<Cow<'w, str>>, value: Option<Json<'w>>) {
     if slot.is_none() {
         *slot = value.and_then(Json::as_str);
     }
