@@ -71,19 +71,23 @@ struct ScannedLine {
     digest: u32,
     kind: Kind,
     input: Option<InputKind>,
-    flags: u8,
+    flags: LineFlags,
 }
 
-/// The line names its parent, which precedes it.
-const HAS_PARENT: u8 = 1;
-/// The line is part of a reply of the model.
-const IS_MODEL_REPLY: u8 = 2;
-const HAS_NO_TYPED_TEXT: u8 = 4;
-const BELONGS_TO_NEXT_TURN: u8 = 8;
-const IS_BOUNDARY: u8 = 16;
-const IS_SIDECHAIN: u8 = 32;
-/// The line belongs to the conversation if its parent does.
-const FOLLOWS_PARENT: u8 = 64;
+/// Properties of a line.
+#[derive(Clone, Copy, Debug, Default)]
+struct LineFlags {
+    /// The line names its parent, which precedes it.
+    has_parent: bool,
+    /// The line is part of a reply of the model.
+    is_model_reply: bool,
+    has_no_typed_text: bool,
+    belongs_to_next_turn: bool,
+    is_boundary: bool,
+    is_sidechain: bool,
+    /// The line belongs to the conversation if its parent does.
+    follows_parent: bool,
+}
 
 /// The ids of calls or of the calls that results answer, with their lines, in order.
 type CallIds = Vec<(Box<[u8]>, EntryIndex)>;
@@ -169,14 +173,19 @@ impl LogScan {
                 if blocks.n_results > 0 {
                     self.result(line, sketch, &blocks);
                 } else if is_plain_prompt(sketch) {
-                    self.add(LineLinks::of(sketch), Kind::User, Some(InputKind::Prompt), 0);
+                    self.add(
+                        LineLinks::of(sketch),
+                        Kind::User,
+                        Some(InputKind::Prompt),
+                        LineFlags::default(),
+                    );
                 } else {
                     self.parse(line);
                 }
             }
             Some(Kind::Progress) => self.progress(sketch),
             Some(Kind::Attachment) if !is_special_attachment(sketch) => {
-                self.add(LineLinks::of(sketch), Kind::Attachment, None, 0);
+                self.add(LineLinks::of(sketch), Kind::Attachment, None, LineFlags::default());
             }
             Some(Kind::FileHistorySnapshot | Kind::FileHistoryDelta | Kind::QueueOperation) => {}
             _ => self.parse(line),
@@ -198,7 +207,7 @@ impl LogScan {
         // Calls of other replies are not model calls, so that a scan of those does not find their tools.
         self.is_unusual |= blocks.has_call && !(is_model && sketch.has_figures);
         let reply = self.add_message_id(sketch.message_id, is_model);
-        let flags = if is_model { IS_MODEL_REPLY } else { 0 };
+        let flags = LineFlags { is_model_reply: is_model, ..LineFlags::default() };
         if let Some(idx) = self.add(LineLinks::of(sketch), Kind::Assistant, None, flags) {
             self.lines[idx].reply = reply;
             self.lines[idx].digest = content.map_or(0, content_digest);
@@ -242,7 +251,9 @@ impl LogScan {
                 }
             }
         }
-        if let Some(idx) = self.add(LineLinks::of(sketch), Kind::User, Some(InputKind::ToolResult), 0) {
+        if let Some(idx) =
+            self.add(LineLinks::of(sketch), Kind::User, Some(InputKind::ToolResult), LineFlags::default())
+        {
             self.add_call_ids(sketch, idx);
         }
     }
@@ -273,7 +284,7 @@ impl LogScan {
             }
         }
         let is_start = sketch.hook_event == Some(b"SessionStart");
-        let flags = if is_start { BELONGS_TO_NEXT_TURN } else { 0 };
+        let flags = LineFlags { belongs_to_next_turn: is_start, ..LineFlags::default() };
         self.add(LineLinks::of(sketch), Kind::Progress, None, flags);
     }
 
@@ -308,16 +319,15 @@ impl LogScan {
         let is_result =
             entry.message().is_some_and(|message| message.blocks().any(|block| block.is(value::TOOL_RESULT)));
         self.is_unusual |= entry.kind() == Kind::User && is_result;
-        let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         let is_boundary = entry.kind() == Kind::System
             && entry.get(key::SUBTYPE).is_some_and(|subtype| subtype.is_str(value::COMPACT_BOUNDARY));
-        let flags = flag(has_no_typed_text(entry), HAS_NO_TYPED_TEXT)
-            | flag(belongs_to_next_turn(entry, input), BELONGS_TO_NEXT_TURN)
-            | flag(
-                entry.is_compact_summary() || entry.get(key::SOURCE_TOOL_USE_ID).is_some(),
-                FOLLOWS_PARENT,
-            )
-            | flag(is_boundary, IS_BOUNDARY);
+        let flags = LineFlags {
+            has_no_typed_text: has_no_typed_text(entry),
+            belongs_to_next_turn: belongs_to_next_turn(entry, input),
+            is_boundary,
+            follows_parent: entry.is_compact_summary() || entry.get(key::SOURCE_TOOL_USE_ID).is_some(),
+            ..LineFlags::default()
+        };
         let (uuid, parent) = (entry.uuid(), entry.parent_uuid());
         let mut links = LineLinks {
             uuid: uuid.as_deref().map(str::as_bytes),
@@ -359,7 +369,7 @@ impl LogScan {
         links: LineLinks<'_>,
         kind: Kind,
         input: Option<InputKind>,
-        flags: u8,
+        mut flags: LineFlags,
     ) -> Option<EntryIndex> {
         let Some(uuid) = links.uuid.filter(|uuid| is_id(uuid)) else {
             self.is_unusual = true;
@@ -367,9 +377,9 @@ impl LogScan {
         };
         let idx = self.lines.end();
         let before = self.lines.last_index();
-        let is_boundary = flags & IS_BOUNDARY != 0;
+        let is_boundary = flags.is_boundary;
         let same_side =
-            before.is_none_or(|before| (self.lines[before].flags & IS_SIDECHAIN != 0) == links.is_sidechain);
+            before.is_none_or(|before| self.lines[before].flags.is_sidechain == links.is_sidechain);
         self.is_unusual |= !same_side;
         let named = links.parent.and_then(|parent| self.line_by_uuid.get(parent).copied());
         if let Some(parent) = links.parent.filter(|_| named.is_none()) {
@@ -377,9 +387,7 @@ impl LogScan {
             self.missing_parents.insert(parent.into());
         }
         let has_parent = named.is_some() && !is_boundary;
-        let flags = flags
-            | if has_parent { HAS_PARENT } else { 0 }
-            | if links.is_sidechain { IS_SIDECHAIN } else { 0 };
+        (flags.has_parent, flags.is_sidechain) = (has_parent, links.is_sidechain);
         // A line with a missing parent continues the previous one.
         let continues = named.or(before.filter(|_| links.parent.is_some() || is_boundary));
         self.is_unusual |= self.line_by_uuid.insert(uuid.into(), idx).is_some();
@@ -458,8 +466,7 @@ impl LogScan {
                 continue;
             }
             let line = &self.lines[idx];
-            let has_parent =
-                line.flags & HAS_PARENT != 0 && line.continues.is_some_and(|parent| members[parent]);
+            let has_parent = line.flags.has_parent && line.continues.is_some_and(|parent| members[parent]);
             members[idx] = match (line.kind, line.input) {
                 (Kind::Assistant, _) => match line.reply {
                     Some(reply) => {
@@ -481,14 +488,14 @@ impl LogScan {
                     }
                     is_answer
                 }
-                (Kind::User, _) if line.flags & FOLLOWS_PARENT != 0 => has_parent,
+                (Kind::User, _) if line.flags.follows_parent => has_parent,
                 // Lines of local commands belong to the conversation only if it does not continue there.
                 (Kind::User, Some(input)) if input.is_command_line() || input.is_command_output() => {
                     return None;
                 }
                 (Kind::User, Some(InputKind::Meta)) => return None,
                 (Kind::User, _) => false,
-                _ if line.flags & IS_BOUNDARY != 0 => return None,
+                _ if line.flags.is_boundary => return None,
                 _ => has_parent,
             };
         }
@@ -499,13 +506,12 @@ impl LogScan {
     fn leaf(&self) -> Option<EntryIndex> {
         let is_message = |idx: EntryIndex| matches!(self.lines[idx].kind, Kind::User | Kind::Assistant);
         let last = self.lines.last_index()?;
-        if self.lines[last].flags & IS_SIDECHAIN != 0 {
+        if self.lines[last].flags.is_sidechain {
             return self.lines.indices().rev().find(|&idx| is_message(idx));
         }
         let tip = self.lines.indices().rev().find(|&idx| self.lines[idx].kind != Kind::Progress)?;
-        let above = |idx: &EntryIndex| {
-            self.lines[*idx].continues.filter(|_| self.lines[*idx].flags & HAS_PARENT != 0)
-        };
+        let above =
+            |idx: &EntryIndex| self.lines[*idx].continues.filter(|_| self.lines[*idx].flags.has_parent);
         let ancestors = || std::iter::successors(Some(tip), above);
         ancestors().find(|&idx| is_message(idx))?;
         let named = self.named_leaf.as_ref().and_then(|uuid| self.line_by_uuid.get(uuid.as_bytes()).copied());
@@ -569,7 +575,7 @@ impl TurnLines for LogScan {
     }
 
     fn is_model_reply(&self, idx: EntryIndex) -> bool {
-        self.lines[idx].flags & IS_MODEL_REPLY != 0
+        self.lines[idx].flags.is_model_reply
     }
 
     fn turn_index(&self, idx: EntryIndex) -> Option<u64> {
@@ -577,11 +583,11 @@ impl TurnLines for LogScan {
     }
 
     fn has_no_typed_text(&self, idx: EntryIndex) -> bool {
-        self.lines[idx].flags & HAS_NO_TYPED_TEXT != 0
+        self.lines[idx].flags.has_no_typed_text
     }
 
     fn belongs_to_next_turn(&self, idx: EntryIndex) -> bool {
-        self.lines[idx].flags & BELONGS_TO_NEXT_TURN != 0
+        self.lines[idx].flags.belongs_to_next_turn
     }
 
     /// Times do not change the number of turns.
