@@ -25,6 +25,9 @@ use crate::time::now;
 /// The start of the first line of a cache file. It must change with the format.
 const FORMAT: &str = "threadline secrets 1";
 
+/// The secrets of a session, if it has some, with the versions of its logs.
+type VersionedSecrets = (Vec<LogVersion>, Option<Arc<KnownSecrets>>);
+
 /// Finds the secrets of sessions. Those of unchanged files are known from the cache.
 #[derive(Default)]
 pub(crate) struct SessionSecrets {
@@ -34,7 +37,7 @@ pub(crate) struct SessionSecrets {
     build: String,
     /// The secrets of the sessions that were masked, by the path of the first log, with the versions of all
     /// logs.
-    known: Mutex<HashMap<PathBuf, (Vec<LogVersion>, Option<Arc<KnownSecrets>>)>>,
+    known: Mutex<HashMap<PathBuf, VersionedSecrets>>,
 }
 
 impl fmt::Debug for SessionSecrets {
