@@ -141,7 +141,7 @@ impl fmt::Display for Code {
 pub struct Finding {
     /// The kind of problem.
     pub code: Code,
-    /// The severity in this case: a copy of a line is harmless, for example, another line with its uuid is not.
+    /// The severity in this case: a copy of a line is harmless, another line with its uuid is not.
     pub severity: Severity,
     /// The position of the line, if the finding concerns one line.
     pub at: Option<Position>,

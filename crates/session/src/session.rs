@@ -26,8 +26,8 @@ use crate::tool_call::{BlockPosition, ServerCall, ToolCall};
 /// - *tree*: the entries with a uuid, linked by parent. A *chain* is a path in which each entry is the
 ///   parent of the next.
 /// - *main conversation*: the entries of the tree that do not belong to sub-agents, on any path.
-/// - *active conversation*: the [`Thread`], which ends at the *leaf*. It includes lines that are attached to the
-///   chain to the leaf, such as parallel results.
+/// - *active conversation*: the [`Thread`], which ends at the *leaf*. It includes lines that are attached to
+///   the chain to the leaf, such as parallel results.
 /// - *branch*: a path of the tree that is not part of the active conversation, after a rewind or a retry.
 /// - *copy*: a line with the uuid and the content of an earlier one, which Claude Code wrote again, before a
 ///   compaction for example. It is not in the tree.

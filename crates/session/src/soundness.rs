@@ -56,7 +56,7 @@ pub enum SoundnessRule {
     Text = 11,
     /// Every line has the id of the session, which is the name of its file.
     OwnId = 12,
-    /// Replies after removed content do not count its tokens. Checked where an edit is planned, as is the next.
+    /// Replies after removed content do not count its tokens. Checked in the plan of an edit, as is the next.
     Usage = 15,
     /// Working directory, version and git branch are unchanged.
     Origin = 16,
@@ -187,8 +187,8 @@ impl SoundnessChecker {
         violations
     }
 
-    /// Returns the replies that differ from `before` in their model or in their thinking. All thinking of a reply
-    /// may be removed, unless the reply has pending results: the API rejects these without it.
+    /// Returns the replies that differ from `before` in their model or in their thinking. All thinking of a
+    /// reply may be removed, unless the reply has pending results: the API rejects these without it.
     pub fn changed_replies(&self, before: &SoundnessBaseline) -> Vec<RuleViolation> {
         let mut violations = Vec::new();
         let mut seen = HashSet::default();

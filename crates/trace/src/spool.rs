@@ -14,8 +14,8 @@ use crate::otlp::{self, Protocol};
 use crate::span::TraceSpan;
 use crate::state::{ExportState, SpoolFile, StateDir, write_atomically};
 
-/// The maximum total size of the spool folder of a [`StateDir`], in bytes. Spans beyond it are not spooled; the
-/// log is read again instead.
+/// The maximum total size of the spool folder of a [`StateDir`], in bytes. Spans beyond it are not spooled;
+/// the log is read again instead.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Writes spans of a session to the spool. Returns `None` if the spool is full.

@@ -260,7 +260,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
         span.error = Some(if self.options.has_content() { error } else { String::new() });
     }
 
-    /// Walks a log and adds the spans of its replies and tool calls below `parent`. The first span of a reply has
+    /// Walks a log and adds the spans of its replies and tool calls below `parent`. The first reply has
     /// `input`.
     fn walk(
         &mut self,

@@ -192,8 +192,8 @@ impl CardInput<'_> {
     }
 }
 
-/// Returns the text in brackets at the end of a message: the command that was stopped, which may have brackets
-/// itself.
+/// Returns the text in brackets at the end of a message: the command that was stopped, which may have
+/// brackets itself.
 fn trailing_brackets(message: &str) -> Option<String> {
     let (_, rest) = message.trim().strip_suffix(')')?.split_once(" (")?;
     Some(rest.to_owned())
