@@ -14,8 +14,9 @@ use threadline_session::{
 use threadline_store::{AgentFile, SessionFile};
 use threadline_usage::PriceBook;
 use threadline_view::{
-    FindingSummary, InheritedCalls, ItemBody, Layout, LineNotes, MAX_AGENT_DEPTH, OutputReads, Spending,
-    SpendingCounter, TranscriptBuilder, TranscriptItem, TurnView, layout, layout_turns, line_title,
+    FindingSummary, InheritedCalls, ItemBody, LineNotes, MAX_AGENT_DEPTH, OutputReads, Spending,
+    SpendingCounter, TranscriptBuilder, TranscriptItem, TranscriptLayout, TurnView, layout, layout_turns,
+    line_title,
 };
 
 use crate::error::AppError;
@@ -67,7 +68,7 @@ pub struct TurnSpan {
 
 impl TurnSpan {
     /// The entries of the span, by their index in the session.
-    pub fn entries<'l>(&self, layout: &'l Layout) -> &'l [EntryIndex] {
+    pub fn entries<'l>(&self, layout: &'l TranscriptLayout) -> &'l [EntryIndex] {
         &layout.turns[self.turn].entries[self.entries.clone()]
     }
 }
@@ -105,7 +106,7 @@ pub struct LiveSession {
     is_checked: bool,
     version: u64,
     /// The layouts of this version that were requested.
-    layouts: HashMap<SessionSelector, Arc<Layout>>,
+    layouts: HashMap<SessionSelector, Arc<TranscriptLayout>>,
     /// Those that were divided into the parts of a page.
     page_layouts: HashMap<SessionSelector, Arc<PageLayout>>,
     is_gone: bool,
@@ -209,7 +210,7 @@ impl LiveSession {
     }
 
     /// Masks secrets in the texts of a layout.
-    fn mask_layout(&self, layout: &mut Layout) {
+    fn mask_layout(&self, layout: &mut TranscriptLayout) {
         if self.open.mask.is_on() {
             layout.each_text(&mut |text| self.open.mask.mask_string(text));
         }
@@ -421,7 +422,7 @@ impl LiveSession {
     pub fn weight(&self) -> usize {
         // Sub-agents without a log share the texts of the session's own.
         let inside = self.open.family.embedded_agents();
-        let layout_memory = |(selector, layout): (&SessionSelector, &Arc<Layout>)| {
+        let layout_memory = |(selector, layout): (&SessionSelector, &Arc<TranscriptLayout>)| {
             self.log(selector).map_or(0, |(log, _)| layout_memory(layout, log))
         };
         self.main.weight
@@ -457,7 +458,7 @@ impl LiveSession {
     /// # Errors
     ///
     /// If there is no such conversation.
-    pub fn layout(&mut self, selector: &SessionSelector) -> Result<Layout, LiveError> {
+    pub fn layout(&mut self, selector: &SessionSelector) -> Result<TranscriptLayout, LiveError> {
         self.notes.update(&self.open.family);
         let agent = self.agent(selector)?;
         let session = self.open.family.session(agent);
@@ -488,7 +489,7 @@ impl LiveSession {
     }
 
     /// Returns the titles of turns that truncated texts do not contain, by the number of the line.
-    fn whole_titles(&self, layout: &Layout, agent: Option<AgentIndex>) -> HashMap<u64, String> {
+    fn whole_titles(&self, layout: &TranscriptLayout, agent: Option<AgentIndex>) -> HashMap<u64, String> {
         let lines: BTreeSet<u64> = layout.turns.iter().filter_map(|turn| turn.whole_title_on).collect();
         if lines.is_empty() {
             return HashMap::new();
@@ -509,7 +510,7 @@ impl LiveSession {
     /// # Errors
     ///
     /// If there is no such conversation.
-    pub fn cached_layout(&mut self, selector: &SessionSelector) -> Result<Arc<Layout>, LiveError> {
+    pub fn cached_layout(&mut self, selector: &SessionSelector) -> Result<Arc<TranscriptLayout>, LiveError> {
         if let Some(layout) = self.layouts.get(selector) {
             return Ok(Arc::clone(layout));
         }
@@ -538,7 +539,7 @@ impl LiveSession {
     /// turn, in order.
     ///
     /// Costs less than [`LiveSession::layout`] where few turns are wanted.
-    pub fn layout_turns(&mut self, wanted: &mut dyn FnMut(&Turn) -> bool) -> Layout {
+    pub fn layout_turns(&mut self, wanted: &mut dyn FnMut(&Turn) -> bool) -> TranscriptLayout {
         self.notes.update(&self.open.family);
         let builder = self.transcript_builder();
         let mut layout = layout_turns(builder, &self.notes, wanted);
@@ -554,7 +555,7 @@ impl LiveSession {
     pub fn read(
         &self,
         selector: &SessionSelector,
-        layout: &Layout,
+        layout: &TranscriptLayout,
         spans: &[TurnSpan],
     ) -> Result<ReadSpans, LiveError> {
         let agent = self.agent(selector)?;
@@ -563,7 +564,8 @@ impl LiveSession {
         let mut all: Vec<EntryIndex> =
             spans.iter().flat_map(|span| span.entries(layout).iter().copied()).collect();
         all.sort_unstable();
-        let mut needed: Vec<u64> = Layout::required_entries(session, &all).into_iter().map(line).collect();
+        let mut needed: Vec<u64> =
+            TranscriptLayout::required_entries(session, &all).into_iter().map(line).collect();
         needed.dedup();
         let mut family = SessionFamily::default();
         family.main = self.log_of(agent).session_of(&needed)?;
@@ -590,7 +592,7 @@ impl LiveSession {
     pub fn turn(
         &mut self,
         selector: &SessionSelector,
-        layout: &Layout,
+        layout: &TranscriptLayout,
         turn: TurnIndex,
     ) -> Result<TurnView, LiveError> {
         self.turn_within(selector, layout, turn, MAX_AGENT_DEPTH)
@@ -599,7 +601,7 @@ impl LiveSession {
     fn turn_within(
         &mut self,
         selector: &SessionSelector,
-        layout: &Layout,
+        layout: &TranscriptLayout,
         turn: TurnIndex,
         depth: usize,
     ) -> Result<TurnView, LiveError> {
@@ -679,7 +681,7 @@ pub struct ReadSpans {
 
 impl ReadSpans {
     /// The items of a span, by its index. `layout` is the one that the spans are of.
-    pub fn items(&self, layout: &Layout, span: usize) -> Vec<TranscriptItem> {
+    pub fn items(&self, layout: &TranscriptLayout, span: usize) -> Vec<TranscriptItem> {
         let read_output = |path: &str| self.output_reads.read(path, |path| self.open.kept_output(path));
         let builder = self.open.transcript_builder(&read_output);
         let builder = TranscriptBuilder { live_at: Some(millis(now())), ..builder };

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use threadline_session::{EntryIndex, Session};
-use threadline_view::{Layout, OutlinePart, PagePart, TurnView};
+use threadline_view::{OutlinePart, PagePart, TranscriptLayout, TurnView};
 
 use crate::live::TurnSpan;
 use crate::live_log::LiveLog;
@@ -29,7 +29,7 @@ const OUTLINE_PART_TURNS: usize = 100;
 /// A conversation, divided into the parts of a page.
 pub struct PageLayout {
     /// The structure of the conversation.
-    pub layout: Arc<Layout>,
+    pub layout: Arc<TranscriptLayout>,
     /// The parts, in order, each with its ranges of turns.
     pub parts: Vec<(PagePart, Vec<TurnSpan>)>,
     /// The parts of the outline.
@@ -44,7 +44,7 @@ pub struct PageLayout {
 
 impl PageLayout {
     /// Splits the conversation with this structure. `session` and `log` are those that contain it.
-    pub(crate) fn new(layout: Arc<Layout>, session: &Session, log: &LiveLog) -> Self {
+    pub(crate) fn new(layout: Arc<TranscriptLayout>, session: &Session, log: &LiveLog) -> Self {
         let mut plan = Self {
             parts: Vec::new(),
             outline_parts: Vec::new(),
@@ -120,7 +120,8 @@ impl PageLayout {
             .filter(|span| span.entries.start == 0)
             .map(|span| heading_key(&self.layout.turns[span.turn].turn))
             .collect();
-        let needed: Vec<u64> = Layout::required_entries(session, &entries).into_iter().map(line).collect();
+        let needed: Vec<u64> =
+            TranscriptLayout::required_entries(session, &entries).into_iter().map(line).collect();
         let agents = entries.iter().map(|&idx| self.layout.agents_on(line(idx))).sum::<usize>();
         let lines = (entries.first().map_or(0, |&idx| line(idx)), entries.last().map_or(0, |&idx| line(idx)));
         let is_running = self.layout.is_running(lines.0..=lines.1);
@@ -156,7 +157,7 @@ impl PageLayout {
 }
 
 /// Estimates the memory that the layout of a log uses.
-pub(crate) fn layout_memory(layout: &Layout, log: &LiveLog) -> usize {
+pub(crate) fn layout_memory(layout: &TranscriptLayout, log: &LiveLog) -> usize {
     let entries: usize =
         layout.turns.iter().map(|turn| turn.entries.capacity() * size_of::<EntryIndex>()).sum();
     entries + layout.turns.len() * 900 + log.n_lines() as usize * 120

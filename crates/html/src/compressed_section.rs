@@ -43,11 +43,11 @@ pub(crate) struct SectionWriter {
 }
 
 impl SectionWriter {
-    /// Creates an empty pack. `end` terminates each part and occurs in none. The id of a section is `prefix`
+    /// Creates a writer without parts. `end` terminates each part and occurs in none. The id of a section is `prefix`
     /// and its number.
     pub(crate) fn new(prefix: &'static str, end: &'static str, spool: Box<dyn Spool>) -> Self {
-        let press = Arc::new(CompressionQueue::new(prefix, spool));
-        Self { end, buffer: String::new(), queue: press, starts: Vec::new(), n_parts: 0 }
+        let queue = Arc::new(CompressionQueue::new(prefix, spool));
+        Self { end, buffer: String::new(), queue, starts: Vec::new(), n_parts: 0 }
     }
 
     /// Adds a part that consists of `prefix` and `body`, and returns its number. A large one has a section of
@@ -153,39 +153,39 @@ impl CompressionQueue {
     /// Queues a section of lines that has `n_bytes` once they are joined.
     pub(crate) fn push_lines(self: &Arc<Self>, number: usize, lines: Vec<SectionLine>, n_bytes: usize) {
         if n_bytes > PIECE_SIZE {
-            let mut pack = String::with_capacity(n_bytes);
-            raw::join_lines(&lines, &mut pack);
-            self.push_markup(number, pack);
+            let mut section = String::with_capacity(n_bytes);
+            raw::join_lines(&lines, &mut section);
+            self.push_markup(number, section);
         } else {
             self.push(number, QueuedSection::Lines(lines));
         }
     }
 
-    fn push(self: &Arc<Self>, number: usize, full: QueuedSection) {
-        self.state.lock().queue.push_back((number, full));
-        let press = Arc::clone(self);
+    fn push(self: &Arc<Self>, number: usize, section: QueuedSection) {
+        self.state.lock().queue.push_back((number, section));
+        let queue = Arc::clone(self);
         rayon::spawn(move || {
-            press.compress_one();
+            queue.compress_one();
         });
     }
 
     /// Compresses the first piece of the queue. Returns `false` if the queue is empty.
     fn compress_one(&self) -> bool {
         let mut state = self.state.lock();
-        let Some((number, full)) = state.queue.pop_front() else { return false };
+        let Some((number, section)) = state.queue.pop_front() else { return false };
         let turn = state.n_started;
         state.n_started += 1;
         state.n_running += 1;
         drop(state);
         let _running = RunningGuard(self);
-        let element = self.element(number, full);
+        let element = self.element(number, section);
         self.state.lock().put(turn, element);
         true
     }
 
     /// Returns the markup of a section, or of a piece of it.
-    fn element(&self, number: usize, full: QueuedSection) -> Markup {
-        match full {
+    fn element(&self, number: usize, section: QueuedSection) -> Markup {
+        match section {
             QueuedSection::Markup(section, piece) => {
                 let (is_first, is_last) = (piece.start == 0, piece.end == section.len());
                 self.part(number, section[piece].as_bytes(), is_first, is_last)
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn sections_are_written_in_order_from_memory_and_spool() {
-        let mut pack = SectionWriter::new("q", "\n", Box::new(io::Cursor::new(Vec::new())));
+        let mut writer = SectionWriter::new("q", "\n", Box::new(io::Cursor::new(Vec::new())));
         // Random text does not compress, so the sections exceed the memory limit.
         let mut random = 1_u64;
         let mut part = || {
@@ -333,14 +333,14 @@ mod tests {
         };
         let mut parts: Vec<String> = (0..40).map(|_| part()).collect();
         for (i, part) in parts.iter().enumerate() {
-            assert_eq!(pack.add("", &markup(part)), i);
+            assert_eq!(writer.add("", &markup(part)), i);
         }
         parts.extend([parts.concat(), "the last".to_owned()]);
-        pack.add("", &markup(&parts[40]));
-        pack.add("the ", &markup("last"));
-        assert_eq!(pack.starts(), (0..42).collect::<Vec<_>>());
+        writer.add("", &markup(&parts[40]));
+        writer.add("the ", &markup("last"));
+        assert_eq!(writer.starts(), (0..42).collect::<Vec<_>>());
         let mut page = Vec::new();
-        pack.write(&mut page).unwrap();
+        writer.write(&mut page).unwrap();
         assert!(page.len() > MAX_IN_MEMORY + SECTION_SIZE);
         let page = String::from_utf8(page).unwrap();
         for (i, line) in page.lines().enumerate() {

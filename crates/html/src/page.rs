@@ -210,14 +210,14 @@ impl<'a> PageBuilder<'a> {
         behind.lit("</main>\n");
         self.rail(&mut behind, has_branches);
         // The last section is compressed in the background while the rest is written.
-        if let Some(pack) = &mut self.context.sections {
-            pack.close();
+        if let Some(sections) = &mut self.context.sections {
+            sections.close();
         }
         behind.lit(DIALOGS);
         self.script_data(&mut behind);
         behind.write_to(to)?;
-        if let Some(pack) = self.context.sections {
-            pack.write(to)?;
+        if let Some(sections) = self.context.sections {
+            sections.write(to)?;
         }
         self.context.raw.write(to)?;
         let mut out = Markup::new();

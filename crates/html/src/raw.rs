@@ -33,7 +33,7 @@ pub struct RawLines {
     /// The lines of the current section, and their size in bytes.
     lines: Vec<SectionLine>,
     n_bytes: usize,
-    n_packs: usize,
+    n_sections: usize,
     pub(crate) attachments: Attachments,
     /// The name of each log, with the number and first line of each of its sections.
     logs: Vec<(String, Vec<(usize, u64)>)>,
@@ -60,7 +60,7 @@ impl RawLines {
         }
         let Some((_, starts)) = self.logs.last_mut().filter(|_| self.queue.is_some()) else { return };
         if self.lines.is_empty() {
-            starts.push((self.n_packs, line.line_no));
+            starts.push((self.n_sections, line.line_no));
         }
         let digits = line.line_no.checked_ilog10().unwrap_or(0) as usize + 1;
         let found = find_attachments(&line.source, line.range.clone());
@@ -76,30 +76,30 @@ impl RawLines {
     /// Ends the current section and queues it for compression.
     pub fn close(&mut self) {
         let lines = std::mem::take(&mut self.lines);
-        if let Some(press) = self.queue.as_ref().filter(|_| !lines.is_empty()) {
-            press.push_lines(self.n_packs, lines, self.n_bytes);
-            self.n_packs += 1;
+        if let Some(queue) = self.queue.as_ref().filter(|_| !lines.is_empty()) {
+            queue.push_lines(self.n_sections, lines, self.n_bytes);
+            self.n_sections += 1;
         }
         self.n_bytes = 0;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.n_packs == 0 && self.lines.is_empty()
+        self.n_sections == 0 && self.lines.is_empty()
     }
 
     /// Adds the index as JSON: `{"log":[[section, first line], …], …}`.
     pub(crate) fn write_index(&self, out: &mut Markup) {
         out.lit("{");
-        for (i, (name, packs)) in self.logs.iter().enumerate() {
+        for (i, (name, sections)) in self.logs.iter().enumerate() {
             if i > 0 {
                 out.lit(",");
             }
             out.json(name).lit(":[");
-            for (j, (pack, line_no)) in packs.iter().enumerate() {
+            for (j, (section, line_no)) in sections.iter().enumerate() {
                 if j > 0 {
                     out.lit(",");
                 }
-                compressed_section::numbers(out, [*pack as u64, *line_no]);
+                compressed_section::numbers(out, [*section as u64, *line_no]);
             }
             out.lit("]");
         }
@@ -108,7 +108,7 @@ impl RawLines {
 
     pub(crate) fn write(mut self, to: &mut dyn Write) -> io::Result<()> {
         self.close();
-        self.queue.map_or(Ok(()), |press| press.write(to))?;
+        self.queue.map_or(Ok(()), |queue| queue.write(to))?;
         self.attachments.write(to)
     }
 }

@@ -131,8 +131,8 @@ impl<'a> RenderContext<'a> {
             self.begin_sections();
         }
         match (&mut self.sections, owner) {
-            (Some(pack), Some(owner)) if body.len() >= MIN_DEFERRED => {
-                let part = pack.add(&format!("{owner}\n"), &body);
+            (Some(sections), Some(owner)) if body.len() >= MIN_DEFERRED => {
+                let part = sections.add(&format!("{owner}\n"), &body);
                 out.lit(" data-b=\"").num(part as u64).lit("\"><summary>").add(summary);
                 out.lit("</summary></details>");
             }
@@ -151,12 +151,12 @@ impl<'a> RenderContext<'a> {
         lines: (u64, u64),
         rows: usize,
     ) {
-        let Some(pack) = &mut self.sections else {
+        let Some(sections) = &mut self.sections else {
             out.add(markup);
             markup.clear();
             return;
         };
-        let part = pack.add("\n", markup);
+        let part = sections.add("\n", markup);
         markup.clear();
         self.deferred.push(DeferredSection { part, lines });
         out.lit("<div class=\"piece\" data-p=\"")

@@ -5,7 +5,9 @@
 //! `page.js` fetches those when they come near the viewport, and `live.js` when the session grows. Without
 //! a script, each placeholder is a link to a page that begins there.
 
-use threadline_view::{FileChange, Hunk, Layout, OutlineLine, OutlinePart, PagePart, TurnView, humanize};
+use threadline_view::{
+    FileChange, Hunk, OutlineLine, OutlinePart, PagePart, TranscriptLayout, TurnView, humanize,
+};
 
 use crate::lists::href;
 use crate::markup::Markup;
@@ -29,7 +31,7 @@ pub struct PageTurn {
 /// The data of a session page.
 pub struct SessionPage<'a> {
     /// The layout of the session.
-    pub layout: &'a Layout,
+    pub layout: &'a TranscriptLayout,
     /// Rendering options.
     pub options: &'a RenderOptions,
     /// The query string of the page: `?agent=…`, `?branch=…` or empty.
@@ -59,7 +61,7 @@ pub struct SessionPage<'a> {
 }
 
 /// Renders a part.
-pub fn render_part(turns: &[PageTurn], layout: &Layout, options: &RenderOptions) -> Markup {
+pub fn render_part(turns: &[PageTurn], layout: &TranscriptLayout, options: &RenderOptions) -> Markup {
     let mut cx = RenderContext::new(options, layout.header.cwd.as_deref());
     cx.set_tools(&layout.tools);
     let mut out = Markup::new();
@@ -93,7 +95,7 @@ pub fn render_subagent_turns(
 }
 
 /// Renders a section of the outline.
-pub fn render_outline_part(layout: &Layout, number: usize) -> Markup {
+pub fn render_outline_part(layout: &TranscriptLayout, number: usize) -> Markup {
     let lines = lines(layout);
     let bars = bar_lengths(&lines);
     let mut out = Markup::new();
@@ -106,7 +108,7 @@ pub fn render_outline_part(layout: &Layout, number: usize) -> Markup {
     out
 }
 
-fn lines(layout: &Layout) -> Vec<OutlineLine> {
+fn lines(layout: &TranscriptLayout) -> Vec<OutlineLine> {
     layout.turns.iter().map(|turn| turn.line.clone()).collect()
 }
 

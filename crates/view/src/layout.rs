@@ -1,9 +1,9 @@
 //! Layouts: the structure of a conversation, so that parts of it can be built without the rest.
 //!
-//! A [`Layout`] can be computed from a session whose long texts are [abridged](threadline_entry::abridge).
+//! A [`TranscriptLayout`] can be computed from a session whose long texts are [abridged](threadline_entry::abridge).
 //! It contains everything that depends on the whole session (the lines of each turn, token counts, totals)
-//! and no text. To build a part, read the lines that [`Layout::required_entries`] returns, push them into a
-//! new session, and call [`Layout::items`].
+//! and no text. To build a part, read the lines that [`TranscriptLayout::required_entries`] returns, push them into a
+//! new session, and call [`TranscriptLayout::items`].
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -28,7 +28,7 @@ use crate::transcript_writer::{TranscriptWriter, demote_early_command, fill_agen
 
 /// The structure of a conversation: its turns, branches and totals, without the text.
 #[derive(Clone, Debug, Default)]
-pub struct Layout {
+pub struct TranscriptLayout {
     /// The facts about the session.
     pub header: TranscriptHeader,
     /// The problems of the log.
@@ -100,10 +100,11 @@ pub fn layout(
     agent: Option<AgentIndex>,
     leaf: Option<EntryIndex>,
     findings: FindingSummary,
-) -> Layout {
+) -> TranscriptLayout {
     let session = builder.family.session(agent);
     let layout_builder = LayoutBuilder { writer: TranscriptWriter::new(builder, agent), notes };
-    let mut layout = Layout { header: session_facts(session), findings, ..Layout::default() };
+    let mut layout =
+        TranscriptLayout { header: session_facts(session), findings, ..TranscriptLayout::default() };
     let mut thread = leaf.map_or_else(|| session.thread(), |leaf| session.thread_to(leaf));
     layout_builder.writer.add_lines_outside_tree(&mut thread);
     layout_builder.turns(&thread, &mut |_| true, &mut layout);
@@ -142,9 +143,9 @@ pub fn layout_turns(
     builder: TranscriptBuilder<'_>,
     notes: &LineNotes,
     wanted: &mut dyn FnMut(&Turn) -> bool,
-) -> Layout {
+) -> TranscriptLayout {
     let layout_builder = LayoutBuilder { writer: TranscriptWriter::new(builder, None), notes };
-    let mut layout = Layout::default();
+    let mut layout = TranscriptLayout::default();
     let mut thread = builder.family.main.thread();
     layout_builder.writer.add_lines_outside_tree(&mut thread);
     layout_builder.turns(&thread, wanted, &mut layout);
@@ -189,7 +190,7 @@ impl<'a> LayoutBuilder<'a> {
     }
 
     /// Adds the turns of a conversation that `wanted` accepts to `layout`.
-    fn turns(&self, thread: &Thread, wanted: &mut dyn FnMut(&Turn) -> bool, layout: &mut Layout) {
+    fn turns(&self, thread: &Thread, wanted: &mut dyn FnMut(&Turn) -> bool, layout: &mut TranscriptLayout) {
         let session = self.writer.session();
         let (mut before, mut skipped) = (None, None);
         for turn in session.turns_of(thread) {
@@ -208,7 +209,7 @@ impl<'a> LayoutBuilder<'a> {
 
     /// Returns the layout of a turn, and adds to `layout` the data of its items that depends on the whole
     /// session.
-    fn turn(&self, turn: Turn, before: Option<Millis>, layout: &mut Layout) -> TurnLayout {
+    fn turn(&self, turn: Turn, before: Option<Millis>, layout: &mut TranscriptLayout) -> TurnLayout {
         let session = self.writer.session();
         let mut sum = LayoutTotals::default();
         for &idx in &turn.entries {
@@ -392,7 +393,7 @@ fn session_errors(family: &SessionFamily, notes: &LineNotes) -> usize {
     own(None) + family.agents.indices().map(|agent| own(Some(agent))).sum::<usize>()
 }
 
-impl Layout {
+impl TranscriptLayout {
     fn count(&mut self, tool: &str) {
         match self.tool_places.get(tool) {
             Some(place) => self.tools[*place].1 += 1,
@@ -438,7 +439,7 @@ impl Layout {
     /// Builds the items of the given lines, in the given order.
     ///
     /// The session of `builder` need only contain these lines and the entries that they need: see
-    /// [`Layout::required_entries`]. `log` is the index of their log: see
+    /// [`TranscriptLayout::required_entries`]. `log` is the index of their log: see
     /// [`Spending::log_index`](crate::Spending::log_index).
     pub fn items(&self, builder: TranscriptBuilder<'_>, lines: &[u64], log: usize) -> Vec<TranscriptItem> {
         let writer = TranscriptWriter::of_log(builder, log);

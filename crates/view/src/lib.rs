@@ -123,7 +123,7 @@ pub use filter::{DetailLevel, TranscriptFilter};
 pub use finding_summary::FindingSummary;
 pub use inline_markdown::strip_markdown;
 pub use inventory::{DriftCount, Inventory, NameCounts, SessionCounts};
-pub use layout::{BranchLayout, Layout, TurnLayout, layout, layout_turns};
+pub use layout::{BranchLayout, TranscriptLayout, TurnLayout, layout, layout_turns};
 pub use line_note::LineNotes;
 pub use markdown::{MarkdownRenderer, markdown};
 pub use name::{input_name, outcome_name, short_model, short_path, short_tool};

@@ -7,8 +7,8 @@ use threadline_session::TurnIndex;
 use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
 use threadline_view::{
-    AnchorParts, DetailLevel, Layout, OutlineLine, TranscriptFilter, TranscriptItem, TurnRange, TurnView,
-    agent_anchor, anchor_line,
+    AnchorParts, DetailLevel, OutlineLine, TranscriptFilter, TranscriptItem, TranscriptLayout, TurnRange,
+    TurnView, agent_anchor, anchor_line,
 };
 
 use super::read_item::{ItemText, ReadItem};
@@ -281,7 +281,7 @@ impl SessionReader<'_> {
     fn items(
         &self,
         live: &LiveSession,
-        layout: &Layout,
+        layout: &TranscriptLayout,
         turn: TurnIndex,
         level: DetailLevel,
     ) -> Result<Vec<TranscriptItem>, HistoryError> {
@@ -353,7 +353,7 @@ impl SessionReader<'_> {
     fn find_item(
         &self,
         live: &LiveSession,
-        layout: &Layout,
+        layout: &TranscriptLayout,
         anchor: &str,
         line: u64,
     ) -> Result<Option<(usize, TranscriptItem)>, HistoryError> {
@@ -426,7 +426,7 @@ impl SessionReader<'_> {
     fn finish(
         &self,
         live: &LiveSession,
-        layout: &Layout,
+        layout: &TranscriptLayout,
         part: SessionPart,
         page: AnswerPage<ReadItem>,
     ) -> ToolAnswer<ReadAnswer> {

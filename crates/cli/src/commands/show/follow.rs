@@ -8,7 +8,9 @@ use threadline_app::{AppError, LiveChange, LiveError, LiveSession, Mask, Session
 use threadline_session::{EntryIndex, ToolOutcome as CallOutcome, TurnIndex};
 use threadline_store::SessionFile;
 use threadline_term::{render_items, render_running, render_turn_summary};
-use threadline_view::{ItemBody, Layout, TranscriptFilter, TranscriptHeader, TranscriptItem, TurnView, wire};
+use threadline_view::{
+    ItemBody, TranscriptFilter, TranscriptHeader, TranscriptItem, TranscriptLayout, TurnView, wire,
+};
 
 use super::{ShowArgs, filter, style};
 use crate::context::Context;
@@ -136,7 +138,10 @@ impl Shown {
 
     /// Returns the layout of the turns that changed and of the previous last turn, which may have ended, and
     /// the extents of all turns.
-    fn changed_turns(&self, session: &mut LiveSession) -> (Layout, Vec<(Option<EntryIndex>, usize)>) {
+    fn changed_turns(
+        &self,
+        session: &mut LiveSession,
+    ) -> (TranscriptLayout, Vec<(Option<EntryIndex>, usize)>) {
         let was_last = self.turns.len().saturating_sub(1);
         let mut turns = Vec::new();
         let layout = session.layout_turns(&mut |turn| {
@@ -152,7 +157,7 @@ impl Shown {
         &mut self,
         session: &mut LiveSession,
         selector: &SessionSelector,
-        layout: &Layout,
+        layout: &TranscriptLayout,
         turn: TurnIndex,
     ) -> Result<Vec<TranscriptItem>, LiveError> {
         let entries = &layout.turns[turn].entries;
