@@ -31,6 +31,9 @@ use crate::time::{millis, now};
 /// The size of logs whose findings and costs are always up to date, for pages that show them.
 pub const SETTLED_BYTES: u64 = 8 << 20;
 
+/// Long texts are truncated in longer lines when they are shown: no page should have megabytes of a text.
+const MAX_SHOWN_LINE: usize = 16 << 20;
+
 /// Maximum number of bytes of the lines that are joined into one diff.
 const MAX_EDITS: u64 = 64 << 20;
 
@@ -496,7 +499,7 @@ impl LiveSession {
         }
         let lines: Vec<u64> = lines.into_iter().collect();
         // Without the file, the titles of the truncated texts remain.
-        let Ok(session) = self.log_of(agent).session_of(&lines) else { return HashMap::new() };
+        let Ok(session) = self.log_of(agent).session_of(&lines, usize::MAX) else { return HashMap::new() };
         let entries = session.entries().iter();
         entries.filter_map(|entry| Some((entry.at().line_no, line_title(entry.clone())?))).collect()
     }
@@ -568,7 +571,7 @@ impl LiveSession {
             TranscriptLayout::required_entries(session, &all).into_iter().map(line).collect();
         needed.dedup();
         let mut family = SessionFamily::default();
-        family.main = self.log_of(agent).session_of(&needed)?;
+        family.main = self.log_of(agent).session_of(&needed, MAX_SHOWN_LINE)?;
         // A sub-agent without a log is inside the progress lines of the session.
         if agent.is_some_and(|agent| agent.position() >= self.agents.len()) {
             let id = selector.agent.as_deref();
@@ -657,7 +660,7 @@ impl LiveSession {
             if size > MAX_EDITS {
                 return Ok(None);
             }
-            whole.push(log.session_of(&lines)?);
+            whole.push(log.session_of(&lines, usize::MAX)?);
         }
         let mut whole = whole.into_iter();
         let main = whole.next().unwrap_or_default();
