@@ -18,7 +18,7 @@ use crate::config::App;
 use crate::error::AppError;
 use crate::list::SessionSummary;
 use crate::load::{logs_below, read_session};
-use crate::session_secrets::{SecretLines, SessionSecrets};
+use crate::session_secrets::{SecretPlaces, SessionSecrets};
 
 /// Findings of a check, by file.
 #[derive(Debug, Default)]
@@ -223,7 +223,7 @@ impl CheckTargets {
 /// # Errors
 ///
 /// If the file cannot be read.
-fn check_log(path: &Path, secrets: &mut SecretLines) -> Result<Vec<Finding>, AppError> {
+fn check_log(path: &Path, secrets: &mut SecretPlaces) -> Result<Vec<Finding>, AppError> {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
     let session = read_session(path, &id)?;
     let lines = secrets.of_log(&RULES, path).map_err(AppError::read(path))?;

@@ -77,18 +77,18 @@ impl SessionSecrets {
     }
 
     /// Reads the cache for the files of a session, whose log is at `session`.
-    pub(crate) fn lines(&self, rules: &Rules, session: &Path) -> SecretLines {
+    pub(crate) fn lines(&self, rules: &Rules, session: &Path) -> SecretPlaces {
         let key = format!("{FORMAT}\t{}\t{:016x}", self.build, rules.fingerprint());
         let mut hasher = DefaultHasher::new();
         (session, rules.fingerprint()).hash(&mut hasher);
         let cache = self.folder.as_ref().map(|folder| folder.join(format!("{:016x}", hasher.finish())));
         let files = cache.as_deref().and_then(|cache| cache_file::read(cache, &key)).unwrap_or_default();
-        SecretLines { cache, key, files, is_changed: false, now: now() }
+        SecretPlaces { cache, key, files, is_changed: false, now: now() }
     }
 }
 
-/// The lines with secrets in the files of one session.
-pub(crate) struct SecretLines {
+/// The places of secrets in the files of one session: the lines that contain them.
+pub(crate) struct SecretPlaces {
     cache: Option<PathBuf>,
     key: String,
     /// By path, the version of a file, and the numbers and offsets of its lines.
@@ -97,7 +97,7 @@ pub(crate) struct SecretLines {
     now: SystemTime,
 }
 
-impl SecretLines {
+impl SecretPlaces {
     /// Returns the lines of a log that contain secrets, among others.
     pub(crate) fn of_log(&mut self, rules: &Rules, path: &Path) -> io::Result<Vec<Position>> {
         let version = LogVersion::of_file(&open_regular(path)?.metadata()?);
