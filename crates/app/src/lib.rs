@@ -137,8 +137,8 @@ pub use list::{CardFilter, CardList, ListFilter, ListedCards, SessionSummary};
 pub use live::{LiveChange, LiveError, LiveSession, ReadSpans, SETTLED_BYTES, SessionSelector, TurnSpan};
 pub use live_log::LiveLog;
 pub use load::{
-    LineObserver, MAX_KEPT_OUTPUT, OpenSession, agent, cwd, kept_output, load_unpriced, logs_below,
-    read_agents, read_session,
+    LineObserver, MAX_KEPT_OUTPUT, OpenSession, cwd, kept_output, load_unpriced, logs_below, read_agents,
+    read_session,
 };
 pub use mask::{Mask, MaskReport};
 pub use operations::{OperationError, SessionFileCopy};
@@ -151,6 +151,7 @@ pub use prices::price_list;
 pub use scope::ProjectScope;
 pub use session_cache::{SessionCache, SessionSlot};
 pub use source::{CallQuery, SessionSource, SourceSelection};
+pub use threadline_log::subagent;
 pub use threadline_session::ActivityState;
 pub use threadline_store::{FindError, SessionCandidate, SessionFile, Store};
 pub use threadline_usage::PriceBook;

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use threadline_entry::{ChunkReader, Entry, Kind, Millis};
+use threadline_log::subagent;
 use threadline_session::{
-    AgentIndex, EmbeddedAgents, EntryIndex, IndexVec, Session, SessionFamily, Spawn, Subagent,
+    AgentIndex, EmbeddedAgents, EntryIndex, IndexVec, Session, SessionFamily, Subagent,
 };
-use threadline_store::{AgentFile, AgentMeta, SessionFile, detect_live, read_log};
+use threadline_store::{AgentFile, SessionFile, detect_live, read_log};
 use threadline_usage::PriceBook;
 use threadline_view::{AnchorParts, OutputReader, Spending, Transcript, TranscriptBuilder, TranscriptParts};
 
@@ -320,7 +321,7 @@ pub(crate) fn read_agent_logs(
             unread.push(error.into());
             None
         });
-        agents.push(agent(&file, meta.as_ref(), session));
+        agents.push(subagent(&file, meta.as_ref(), session));
     }
     agents
 }
@@ -342,22 +343,9 @@ pub fn read_session(path: &Path, id: &str) -> Result<Session, AppError> {
 pub fn read_agents(file: &SessionFile) -> Result<Vec<Subagent>, AppError> {
     let read = |file: &AgentFile| {
         let session = read_session(&file.path, &file.id)?;
-        Ok(agent(file, file.read_meta()?.as_ref(), session))
+        Ok(subagent(file, file.read_meta()?.as_ref(), session))
     };
     file.agents().found.iter().map(read).collect()
-}
-
-/// Builds a sub-agent from its file, its metadata, and the session in its log.
-pub fn agent(file: &AgentFile, meta: Option<&AgentMeta>, session: Session) -> Subagent {
-    Subagent {
-        id: file.id.clone(),
-        kind: file.kind,
-        agent_type: meta.and_then(AgentMeta::agent_type),
-        description: meta.and_then(AgentMeta::description),
-        workflow_run: file.run.clone(),
-        session,
-        spawn: meta.and_then(AgentMeta::tool_use_id).map(|tool_use_id| Spawn { agent: None, tool_use_id }),
-    }
 }
 
 /// Returns the path of every log below a folder, in order.
@@ -470,6 +458,8 @@ pub fn cwd(session: &Session) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use threadline_session::Spawn;
+
     use super::*;
 
     /// Returns an agent that calls `t` and was started by the call `t` of another agent.

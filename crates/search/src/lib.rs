@@ -18,8 +18,9 @@
 //! - A [`TextPiece`] is a searchable text of a line, with its [kind](TextKind) and [role](PieceRole): a
 //!   prompt, a reply, the input or the result of a call. A query matches a piece if it contains all words,
 //!   phrases and patterns, and all fields match. [`text_pieces`] returns the pieces of a line.
-//! - A [`Searcher`] runs a query over one log and passes each match to a callback; [`MatchRef::match`] returns
-//!   it as an owned [`SearchMatch`], with an excerpt and the ranges to highlight.
+//! - A [`Searcher`] runs a query over one log and passes each match to a callback;
+//!   [`MatchRef::with_excerpt`] returns it as an owned [`SearchMatch`], with an excerpt and the ranges to
+//!   highlight.
 //! - A [`SessionScan`] runs a query over many sessions on all cores. It reports [events](ScanEvent) in the
 //!   order of the sessions, without the copies in forks.
 //!

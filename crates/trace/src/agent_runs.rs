@@ -106,7 +106,7 @@ pub(crate) fn runs_of(file: &AgentFile, from: u64) -> io::Result<Vec<AgentRun>> 
             start: part.start(),
             to: part.to.byte_offset,
             is_complete: i < last || part.is_complete(),
-            agent: threadline_app::agent(file, meta.as_ref(), part.session),
+            agent: threadline_app::subagent(file, meta.as_ref(), part.session),
         });
     }
     Ok(runs)
