@@ -61,7 +61,7 @@ fuzz_target!(|data: &[u8]| {
         tags: &[],
         environment: None,
         release: None,
-        book: BOOK.with(|book| *book),
+        prices: BOOK.with(|book| *book),
     };
     let mut sent = SentReplies::default();
     let spans = all_spans(&bytes, &shape, &mut sent);

@@ -8,7 +8,8 @@ use threadline_fuzz::log;
 use threadline_session::{Session, SessionFamily};
 use threadline_term::{TermPage, TranscriptStyle, render_outline, render_transcript};
 use threadline_view::{
-    DetailLevel, LogCountScan, LogCounts, TranscriptFilter, changes, markdown, outline, patch, transcript, wire,
+    DetailLevel, LogCountScan, LogCounts, TranscriptFilter, changes, markdown, outline, patch, transcript,
+    wire,
 };
 use unicode_width::UnicodeWidthStr;
 
