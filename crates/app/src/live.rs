@@ -130,8 +130,8 @@ struct LiveAgent {
 impl LiveSession {
     /// Reads a session and its sub-agents.
     ///
-    /// In a log of more than `settled_bytes`, findings and added costs are left to [`LiveSession::settle`]. With
-    /// a mask, the secrets of all lines are masked in everything that is shown.
+    /// In a log of more than `settled_bytes`, findings and added costs are left to [`LiveSession::settle`].
+    /// With a mask, the secrets of all lines are masked in everything that is shown.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@ use crate::time::{millis, now};
 
 /// A session in memory, with its sub-agents.
 ///
-/// [`App::load`] keeps its lines whole. A [`LiveSession`](crate::LiveSession) keeps them abridged, and opens a
-/// part of the session whole to show it.
+/// [`App::load`] keeps its lines whole. A [`LiveSession`](crate::LiveSession) keeps them abridged, and opens
+/// a part of the session whole to show it.
 #[derive(Debug)]
 pub struct OpenSession {
     /// The files of the session.

@@ -1,7 +1,7 @@
-//! What was read of unchanged logs, in a file beside the cache of figures.
+//! Caches the content of each unchanged log, in a file beside the cache of figures.
 //!
 //! Calls are de-duplicated over all logs, so the figures of every session may change with one log. With this
-//! file, only the changed log is read again. It is read and written only if some log has changed.
+//! cache, only the changed log is read again. It is read and written only if some log has changed.
 
 use std::collections::HashMap;
 use std::io;

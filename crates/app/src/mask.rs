@@ -260,8 +260,8 @@ impl App {
         self.mask_for(&[text], logs).text(text)
     }
 
-    /// Returns the mask for some texts of the session with these logs. The secrets of its lines are found only
-    /// if a text has a word that may be one.
+    /// Returns the mask for some texts of the session with these logs. The secrets of its lines are found
+    /// only if a text has a word that may be one.
     pub(crate) fn mask_for(&self, texts: &[&str], logs: &[PathBuf]) -> Mask {
         let mask = &self.config().mask;
         let may_be_known = mask.rules.as_ref().is_some_and(|rules| rules.may_be_known(texts));

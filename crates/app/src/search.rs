@@ -64,8 +64,8 @@ impl App {
 pub struct SearchLimits {
     /// The number of lines around a match; with `None`, matches are only counted.
     pub context: Option<usize>,
-    /// The number of matches of a session that are reported with text, if sessions are ranked. Further ones are
-    /// only counted.
+    /// The number of matches of a session that are reported with text, if sessions are ranked. Further ones
+    /// are only counted.
     pub max_shown: usize,
     /// The number of matches of a session after which the rest of it is not searched.
     pub max_found: usize,
@@ -142,8 +142,8 @@ impl SearchScope {
     /// Searches the sessions, last active first, and calls `on_event` for each result, until it breaks or
     /// `cancelled` is set.
     ///
-    /// The order needs the ends of all logs. They are read when there is a match, so that a search without matches
-    /// takes no longer than the search itself.
+    /// The order needs the ends of all logs. They are read when there is a match, so that a search without
+    /// matches takes no longer than the search itself.
     ///
     /// # Errors
     ///
@@ -414,8 +414,8 @@ fn end_session<E>(
 /// Returns the relevance of a session with matches of this weight that was active this long before the newest
 /// one.
 ///
-/// Further matches count less and less. A session as old as [`HALF_LIFE`] has three quarters of the relevance of
-/// a new one, a very old one has half.
+/// Further matches count less and less. A session as old as [`HALF_LIFE`] has three quarters of the relevance
+/// of a new one, a very old one has half.
 fn relevance(weight: f64, age: Duration) -> f64 {
     let recency = 0.5_f64.powf(age.as_secs_f64() / HALF_LIFE.as_secs_f64());
     (1.0 + weight).ln() * (0.5 + 0.5 * recency)

@@ -53,7 +53,7 @@ impl SessionSecrets {
     }
 
     /// Returns the secrets in the logs of a session; `None` if there are none. A log that cannot be read
-    /// contains none.
+    /// contains none, and is read again the next time.
     pub(crate) fn known(&self, rules: &Rules, logs: &[PathBuf]) -> Option<Arc<KnownSecrets>> {
         let first = logs.first()?;
         let version = |log: &PathBuf| std::fs::metadata(log).ok().as_ref().and_then(LogVersion::of_file);
@@ -65,12 +65,13 @@ impl SessionSecrets {
         }
         let mut lines = self.lines(rules, first);
         let mut redactor = Redactor::new(rules);
+        let mut is_complete = true;
         for log in logs {
-            let _ = lines.learn_file(&mut redactor, log, true);
+            is_complete &= lines.learn_file(&mut redactor, log, true).is_ok();
         }
         lines.save();
         let secrets = redactor.into_known().map(Arc::new);
-        if let Some(versions) = versions {
+        if let Some(versions) = versions.filter(|_| is_complete) {
             self.known.lock().insert(first.clone(), (versions, secrets.clone()));
         }
         secrets

@@ -128,8 +128,8 @@ impl<'r> Redactor<'r> {
         self.replacer.counts()
     }
 
-    /// Ends a log, and returns the positions of the lines that something was learnt from. Learning these lines
-    /// alone, in this order, has the same result as learning all lines.
+    /// Ends a log, and returns the positions of the lines that something was learnt from. Learning these
+    /// lines alone, in this order, has the same result as learning all lines.
     pub fn take_source_lines(&mut self) -> Vec<Position> {
         // A call and its result are in the same log.
         self.printers.clear();
@@ -316,8 +316,8 @@ impl<'r> Redactor<'r> {
     /// Returns a log to show: every secret is replaced, also in thinking, and each line stays on its line.
     /// `None` if it contains none. The result cannot be resumed.
     ///
-    /// If the first pass is complete, the log must be one that was learnt, from the `sources`. In other lines,
-    /// the rules find nothing.
+    /// If the first pass is complete, the log must be one that was learnt, from the `sources`. In other
+    /// lines, the rules find nothing.
     pub fn mask_log(&mut self, log: &[u8], sources: Option<&[Position]>) -> Option<Vec<u8>> {
         let is_source = |at: Position| {
             sources.is_none_or(|all| all.binary_search_by_key(&at.byte_offset, |at| at.byte_offset).is_ok())

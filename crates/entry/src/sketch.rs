@@ -1,7 +1,7 @@
 //! Reads the place of a line in the conversation, and the blocks of its message, without parsing it.
 //!
-//! For scans that count over all logs of a home. A line is read from key to key, and values that do not matter
-//! are skipped. A line with unusual syntax has no sketch, and must be parsed.
+//! For scans that count over all logs of a home. A line is read from key to key, and values that do not
+//! matter are skipped. A line with unusual syntax has no sketch, and must be parsed.
 
 use crate::json::{find_special, skip_value, skip_white, visit_members};
 use crate::kind::Kind;
@@ -48,8 +48,8 @@ pub struct LineSketch<'a> {
     pub content: Option<&'a [u8]>,
     /// The offset after the content of the message; zero if there is none.
     pub content_end: usize,
-    /// Whether the message has the figures of a reply.
-    pub has_figures: bool,
+    /// Whether the message has the token counts of a reply.
+    pub has_usage: bool,
     /// The blocks of the message.
     pub blocks: Vec<BlockSketch<'a>>,
 }
@@ -103,7 +103,11 @@ struct SketchReader<'a> {
     has_message: bool,
 }
 
-/// The keys of an object that matter and were visited, as a bit mask.
+/// The number of the key with the id of the request, which is asked for after the line was read.
+const REQUEST_ID: u32 = 8;
+
+/// The keys of an object that matter and were visited, as a bit mask of numbers that each function gives its
+/// keys.
 #[derive(Default)]
 struct SeenKeys(u32);
 
@@ -137,7 +141,9 @@ impl<'a> SketchReader<'a> {
             b"message" => seen.add(5).and_then(|()| self.message(start)),
             b"data" | b"attachment" => seen.add(6).and_then(|()| self.body(start)),
             b"timestamp" => seen.add(7).and_then(|()| read_text(line, start, &mut self.sketch.timestamp)),
-            b"requestId" => seen.add(8).and_then(|()| read_text(line, start, &mut self.sketch.request_id)),
+            b"requestId" => {
+                seen.add(REQUEST_ID).and_then(|()| read_text(line, start, &mut self.sketch.request_id))
+            }
             b"subtype" => seen.add(9).and_then(|()| read_text(line, start, &mut self.sketch.subtype)),
             b"userType" | b"cwd" | b"sessionId" | b"version" | b"gitBranch" => Some(skip_value(line, start)),
             _ => {
@@ -146,13 +152,13 @@ impl<'a> SketchReader<'a> {
             }
         })?;
         // A line that repeats another one has no request of its own.
-        let has_two_requests = self.sketch.nested.is_some() && seen.contains(8);
+        let has_two_requests = self.sketch.nested.is_some() && seen.contains(REQUEST_ID);
         // Other writers leave out the type of a reply, or put the content next to the type.
-        let is_of_other_form = match self.sketch.kind {
+        let is_from_other_writer = match self.sketch.kind {
             None => self.has_message,
             Some(kind) => matches!(kind, Kind::User | Kind::Assistant) && !self.has_message,
         };
-        (skip_white(line, end) == line.len() && !has_two_requests && !is_of_other_form).then_some(())
+        (skip_white(line, end) == line.len() && !has_two_requests && !is_from_other_writer).then_some(())
     }
 
     /// Reads the body of an attachment or of a progress report, and returns its end.
@@ -212,7 +218,7 @@ impl<'a> SketchReader<'a> {
                 Some(end)
             }
             b"usage" => {
-                self.sketch.has_figures = line.get(start) == Some(&b'{');
+                self.sketch.has_usage = line.get(start) == Some(&b'{');
                 Some(skip_value(line, start))
             }
             _ => Some(skip_value(line, start)),

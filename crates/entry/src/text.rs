@@ -102,7 +102,8 @@ const MIN_OPAQUE_LENGTH: usize = 40;
 struct Container<'a> {
     start: usize,
     is_object: bool,
-    /// The key of the current member; `None` before a key. The elements of an array have the key of the array.
+    /// The key of the current member; `None` before a key. The elements of an array have the key of the
+    /// array.
     key: Option<&'a str>,
     /// The position of the innermost object among the containers.
     object: Option<usize>,

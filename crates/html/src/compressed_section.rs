@@ -43,8 +43,8 @@ pub(crate) struct SectionWriter {
 }
 
 impl SectionWriter {
-    /// Creates a writer without parts. `end` terminates each part and occurs in none. The id of a section is `prefix`
-    /// and its number.
+    /// Creates a writer without parts. `end` terminates each part and occurs in none. The id of a section is
+    /// `prefix` and its number.
     pub(crate) fn new(prefix: &'static str, end: &'static str, spool: Box<dyn Spool>) -> Self {
         let queue = Arc::new(CompressionQueue::new(prefix, spool));
         Self { end, buffer: String::new(), queue, starts: Vec::new(), n_parts: 0 }

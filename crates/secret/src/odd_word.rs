@@ -6,8 +6,8 @@ use crate::known_secrets::SHORTEST;
 /// The distance to the next letter up to which a digit may be part of a password.
 const LETTER_REACH: usize = 12;
 
-/// Returns whether a text contains a word that may be a secret. Words of letters alone that look like words of
-/// a language are none.
+/// Returns whether a text contains a word that may be a secret. Words of letters alone that look like words
+/// of a language are none.
 pub(crate) fn has_odd_word(text: &str) -> bool {
     text.split(|ch: char| ch <= ' ' || ch == '\x7F').map(without_marks).any(|run| {
         let bytes = run.as_bytes();

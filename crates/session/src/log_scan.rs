@@ -205,7 +205,7 @@ impl LogScan {
         }
         let is_model = sketch.model != Some(value::SYNTHETIC_MODEL.as_bytes());
         // Calls of other replies are not model calls, so that a scan of those does not find their tools.
-        self.is_unusual |= blocks.has_call && !(is_model && sketch.has_figures);
+        self.is_unusual |= blocks.has_call && !(is_model && sketch.has_usage);
         let reply = self.add_message_id(sketch.message_id, is_model);
         let flags = LineFlags { is_model_reply: is_model, ..LineFlags::default() };
         if let Some(idx) = self.add(LineLinks::of(sketch), Kind::Assistant, None, flags) {
@@ -269,7 +269,7 @@ impl LogScan {
                     !sketch.may_be_cut_off()
                         && !nested.is_api_error
                         && !blocks.is_special
-                        && (!blocks.has_call || sketch.has_figures)
+                        && (!blocks.has_call || sketch.has_usage)
                 }
                 _ => false,
             };

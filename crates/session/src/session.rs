@@ -500,8 +500,8 @@ impl Session {
         answers.map(|(at, call)| (*at, &self.calls[*call]))
     }
 
-    /// Returns the results that answer no call in the log, grouped by call id, in the order of the first result
-    /// of each.
+    /// Returns the results that answer no call in the log, grouped by call id, in the order of the first
+    /// result of each.
     pub fn orphan_results(&self) -> impl Iterator<Item = (&str, &[BlockPosition])> {
         let results = self.orphan_results_by_id.iter().map(|(id, results)| (&**id, &**results));
         let mut results: Vec<(&str, &[BlockPosition])> = results.collect();

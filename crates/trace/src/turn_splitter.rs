@@ -72,8 +72,8 @@ impl TurnSplitter {
         Self { owner, number, current: None, previous_reply: None }
     }
 
-    /// Creates a splitter that continues a turn whose beginning was read before. `prompt` is the first line of
-    /// the turn.
+    /// Creates a splitter that continues a turn whose beginning was read before. `prompt` is the first line
+    /// of the turn.
     pub fn resume(
         owner: LogOwner,
         number: usize,

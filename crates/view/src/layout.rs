@@ -1,9 +1,10 @@
 //! Layouts: the structure of a conversation, so that parts of it can be built without the rest.
 //!
-//! A [`TranscriptLayout`] can be computed from a session whose long texts are [abridged](threadline_entry::abridge).
-//! It contains everything that depends on the whole session (the lines of each turn, token counts, totals)
-//! and no text. To build a part, read the lines that [`TranscriptLayout::required_entries`] returns, push them into a
-//! new session, and call [`TranscriptLayout::items`].
+//! A [`TranscriptLayout`] can be computed from a session whose long texts are
+//! [abridged](threadline_entry::abridge). It contains everything that depends on the whole session (the lines
+//! of each turn, token counts, totals) and no text. To build a part, read the lines that
+//! [`TranscriptLayout::required_entries`] returns, push them into a new session, and call
+//! [`TranscriptLayout::items`].
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
