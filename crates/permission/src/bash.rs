@@ -15,7 +15,7 @@ use crate::decide::{AskBasis, AskReason, Permissions, Suggestion, sensitive};
 use crate::files::{Access, is_environment, resolve_links};
 use crate::mode::PermissionMode;
 use crate::rule::RuleEffect;
-use crate::shell::{Part, Script, Word, parse};
+use threadline_shell::command_line::{Part, Script, Word, parse};
 
 use self::listing::{XargsCall, outward_link, outward_match};
 use git::{git_query, is_in_bare_repository};

@@ -12,7 +12,6 @@ mod decide;
 mod files;
 mod mode;
 mod rule;
-mod shell;
 
 pub use decide::{
     AskBasis, AskReason, Call, CallTarget, Decision, Permissions, Refusal, RefusalBasis, Suggestion,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::paths::path_use;
 use crate::files::{Access, Workspace, resolve_links};
-use crate::shell::Word;
+use threadline_shell::command_line::Word;
 
 /// Returns an entry below a folder for which `is_refused` returns `true`. Links to folders are followed.
 fn find_below(folder: &Path, is_refused: &dyn Fn(&Path, bool) -> bool) -> Option<PathBuf> {

@@ -6,7 +6,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::sed;
 use crate::files::Access;
-use crate::shell::Word;
+use threadline_shell::command_line::Word;
 
 /// The paths of a command.
 pub(super) struct PathUse {

@@ -1,7 +1,7 @@
 //! Commands that change nothing.
 
 use super::listing::XargsCall;
-use crate::shell::Word;
+use threadline_shell::command_line::Word;
 
 /// How the arguments of a command are checked.
 enum Arguments {

@@ -10,7 +10,7 @@ use super::paths::{NameFilter, matcher};
 use crate::decide::Permissions;
 use crate::files::{Access, resolve_links};
 use crate::rule::RuleEffect;
-use crate::shell::Word;
+use threadline_shell::command_line::Word;
 
 /// Whether a rule refuses to read a file. `real` is the same path below a folder without links.
 fn is_refused(permissions: &Permissions, path: &Path, real: &Path) -> bool {

@@ -1,7 +1,7 @@
 //! `sed`, which can write files and run commands.
 
 use crate::mode::PermissionMode;
-use crate::shell::Word;
+use threadline_shell::command_line::Word;
 
 /// A call of `sed`.
 pub(super) struct SedCall {

@@ -1,6 +1,6 @@
 //! Commands that run other commands.
 
-use crate::shell::{Part, Word};
+use threadline_shell::command_line::{Part, Word};
 
 /// The command that a part runs, behind wrappers such as `timeout 5`.
 pub(super) struct Core<'a> {

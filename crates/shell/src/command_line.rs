@@ -12,45 +12,45 @@ use tree_sitter::{Node, Parser};
 
 /// A command line, taken apart.
 #[derive(Debug, Default)]
-pub(crate) struct Script {
+pub struct Script {
     /// The commands, in order, with those of substitutions before the command that contains them.
-    pub(crate) commands: Vec<Part>,
+    pub commands: Vec<Part>,
     /// Why the command cannot be judged, if it cannot.
-    pub(crate) unclear: Option<String>,
+    pub unclear: Option<String>,
 }
 
 /// One simple command.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Part {
+pub struct Part {
     /// Its source, without redirections.
-    pub(crate) text: String,
+    pub text: String,
     /// The command and its arguments.
-    pub(crate) words: Vec<Word>,
+    pub words: Vec<Word>,
     /// The names of the variables that are set for it.
-    pub(crate) variables: Vec<String>,
-    pub(crate) redirects: Vec<Redirect>,
+    pub variables: Vec<String>,
+    pub redirects: Vec<Redirect>,
     /// Whether its input is a text in the command line.
-    pub(crate) has_input_text: bool,
-    pub(crate) is_in_pipeline: bool,
+    pub has_input_text: bool,
+    pub is_in_pipeline: bool,
 }
 
 /// A word without its quotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Word {
-    pub(crate) text: String,
+pub struct Word {
+    pub text: String,
     /// Whether it has `*`, `?` or `[` outside of quotes.
-    pub(crate) is_pattern: bool,
+    pub is_pattern: bool,
     /// Whether it begins with `~` outside of quotes.
-    pub(crate) has_tilde: bool,
+    pub has_tilde: bool,
     /// Whether a part of it is only known when the command runs.
-    pub(crate) is_dynamic: bool,
+    pub is_dynamic: bool,
 }
 
 /// A redirection to or from a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Redirect {
-    pub(crate) target: Word,
-    pub(crate) is_write: bool,
+pub struct Redirect {
+    pub target: Word,
+    pub is_write: bool,
 }
 
 /// The longest command that is analysed, in bytes. Claude Code has a similar limit.
@@ -96,7 +96,7 @@ thread_local! {
 }
 
 /// Parses a command. `home` is the value of `$HOME`.
-pub(crate) fn parse(source: &str, home: Option<&Path>) -> Script {
+pub fn parse(source: &str, home: Option<&Path>) -> Script {
     let mut script = Script::default();
     if let Some(reason) = unreadable(source) {
         script.unclear = Some(reason.to_owned());
