@@ -138,6 +138,26 @@ pub enum ShellEffect {
     },
 }
 
+impl ShellEffect {
+    /// Returns the files that it changes or removes.
+    pub(crate) fn paths(&self) -> Vec<&str> {
+        match self {
+            Self::Write { path, .. }
+            | Self::Append { path, .. }
+            | Self::Compose { path, .. }
+            | Self::Remove { path, .. }
+            | Self::Link { path, .. }
+            | Self::Touch { path }
+            | Self::Truncate { path, .. }
+            | Self::Substitute { path, .. }
+            | Self::Change { path } => vec![path],
+            Self::Copy { from, to, .. } | Self::Move { from, to, .. } => vec![from, to],
+            Self::HardLink { path, from, .. } => vec![from, path],
+            Self::Patch { .. } | Self::Git { .. } => Vec::new(),
+        }
+    }
+}
+
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextPart {

@@ -132,6 +132,8 @@ pub(crate) struct Context {
     is_silenced: bool,
     /// Whether its output goes to another command or a file.
     is_captured: bool,
+    /// Whether its errors go where its output goes.
+    has_merged_errors: bool,
     /// Whether it may not run.
     pub(crate) is_conditional: bool,
     /// Whether `set -e` does not apply to it.

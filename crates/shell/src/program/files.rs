@@ -86,12 +86,9 @@ impl Call<'_, '_> {
         let may_be_folder = !is_folder && !options.has(&["-T", "--no-target-directory"]);
         let target = self.walk.path(target);
         for source in sources {
-            let from = self.walk.read_path(source);
+            let from = if is_move { self.walk.path(source) } else { self.walk.read_path(source) };
             let name = from.as_deref().and_then(file_name).map(str::to_owned);
             let (Some(from), Some(name), Some(target)) = (from, name, &target) else {
-                if is_move {
-                    self.walk.change_named(source);
-                }
                 if let Some(target) = &target {
                     self.walk.change_named(&Argument { text: target.clone(), ..Argument::default() });
                 }

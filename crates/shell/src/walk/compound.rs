@@ -150,6 +150,7 @@ impl Walk {
                 }
                 if command.pipes_errors {
                     inner = inner.silenced();
+                    inner.has_merged_errors = true;
                 }
                 // A command may be ended when the next one does not read all of its output.
                 if !matches!(command.kind, CommandKind::Simple(_)) || is_tee(command) {
@@ -351,9 +352,18 @@ impl Walk {
                     .iter()
                     .chain(simple.assignments.iter().flat_map(|assignment| &assignment.words))
                     .any(has_substitution);
-                return Outcome::new(Content::nothing(), !has_output);
+                let mut content = Content::nothing();
+                if has_output && context.has_merged_errors {
+                    content.condition = context.condition;
+                }
+                return Outcome::new(content, !has_output);
             }
-            walk.call(&arguments, context, input)
+            let mut outcome = walk.call(&arguments, context, input);
+            let never_fails = |name: &str| matches!(name, "echo" | "printf" | "true" | ":");
+            if context.has_merged_errors && !arguments[0].literal().is_some_and(never_fails) {
+                outcome.content.condition = outcome.content.condition.max(context.condition);
+            }
+            outcome
         })
     }
 

@@ -1,7 +1,7 @@
 //! Redirections.
 
 use super::{Argument, Content, Context, Outcome, Walk};
-use crate::effect::TextPart;
+use crate::effect::{ShellEffect, TextPart};
 use crate::path::is_device;
 use crate::syntax::{Descriptor, Redirect, RedirectOperator, RedirectTarget, Word};
 
@@ -59,12 +59,32 @@ impl Walk {
         };
         let mut inner = if is_silenced { context.silenced() } else { context };
         inner.is_captured |= opened.output != Stream::Output;
+        let prints_errors = match opened.errors {
+            Stream::Errors => context.has_merged_errors,
+            errors => errors == Stream::Output,
+        };
+        inner.has_merged_errors = match opened.output {
+            Stream::Output => prints_errors,
+            output => opened.errors == output,
+        };
         let before = self.concurrent_from;
         let start = self.steps.len();
         self.concurrent_from.get_or_insert(start);
         let mut outcome = run(self, inner, opened.input.take().unwrap_or_default());
         for (i, file) in opened.files.into_iter().enumerate() {
             let Some(path) = file.path else { continue };
+            // The file was opened before, and may have been replaced or written in between.
+            let is_used = |step: &&crate::effect::ShellStep| step.effect.paths().contains(&path.as_str());
+            let used: Vec<String> = self.steps[start..]
+                .iter()
+                .filter(is_used)
+                .flat_map(|step| step.effect.paths())
+                .map(str::to_owned)
+                .collect();
+            if !used.is_empty() {
+                used.into_iter().for_each(|path| self.step(ShellEffect::Change { path }, inner));
+                continue;
+            }
             let is_output = opened.output == Stream::File(i);
             let mut content = outcome.content.clone();
             if !is_output && (opened.errors != Stream::File(i) || content.parts.is_some()) {
@@ -78,8 +98,10 @@ impl Walk {
         self.concurrent_from = before;
         outcome.is_noisy &= !is_silenced;
         if opened.output != Stream::Output {
-            let condition = outcome.content.condition;
-            outcome.content = Content { condition, ..Content::nothing() };
+            outcome.content = Content::nothing();
+            if prints_errors {
+                outcome.content.condition = inner.without_status().condition;
+            }
         }
         outcome
     }

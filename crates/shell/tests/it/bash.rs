@@ -214,7 +214,7 @@ const KNOWN: &[&str] = &[
     "perl -pi -e 's/one/1/' a",
 ];
 
-fn files(folder: &Path) -> Files {
+pub(crate) fn files(folder: &Path) -> Files {
     let mut out = Files::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -231,7 +231,7 @@ fn files(folder: &Path) -> Files {
     out
 }
 
-fn create_files(root: &Path) {
+pub(crate) fn create_files(root: &Path) {
     for (name, text) in [
         ("a", "one\ntwo\nthree\n"),
         ("b", "four\nfive"),

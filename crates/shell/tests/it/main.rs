@@ -5,5 +5,6 @@
 mod apply;
 mod bash;
 mod hostile;
+mod random;
 mod sed;
 mod table;
