@@ -5,7 +5,7 @@ mod git;
 mod reader;
 
 use crate::effect::{ShellEffect, StepCondition};
-use crate::path::{file_name, normalize};
+use crate::path::file_name;
 use crate::sed::{SedCall, SedScript};
 use crate::text;
 use crate::walk::{Argument, Content, Context, Outcome, Walk};
@@ -300,12 +300,10 @@ impl Call<'_, '_> {
             .iter()
             .filter(|argument| !matches!(argument.text.as_str(), "--" | "-P" | "-L"))
             .collect();
+        let home = self.walk.home();
         let folder = match operands[..] {
-            [] if self.name == "cd" => self.walk.home().map(|home| home.to_string()),
-            [folder] if !folder.text.starts_with(['-', '+']) => {
-                let cwd = self.walk.cwd().unwrap_or_default();
-                folder.literal().and_then(|folder| normalize(folder, cwd))
-            }
+            [] if self.name == "cd" => home.as_deref(),
+            [folder] if !folder.text.starts_with(['-', '+']) => folder.literal(),
             _ => None,
         };
         self.walk.change_folder(folder, self.context);

@@ -142,16 +142,12 @@ fn unescape(text: &str, escapes: Escapes) -> Option<(String, bool)> {
         };
         let after = &rest[escape.len_utf8()..];
         let mut used = escape.len_utf8();
+        if let Some(byte) = control(escape) {
+            out.push(byte);
+            rest = after;
+            continue;
+        }
         match escape {
-            'a' => out.push(7),
-            'b' => out.push(8),
-            'e' | 'E' => out.push(0x1b),
-            'f' => out.push(12),
-            'n' => out.push(b'\n'),
-            'r' => out.push(b'\r'),
-            't' => out.push(b'\t'),
-            'v' => out.push(11),
-            '\\' => out.push(b'\\'),
             'c' if escapes == Escapes::Echo => return String::from_utf8(out).ok().map(|text| (text, true)),
             'c' => return None,
             '\'' | '"' | '?' if escapes != Escapes::Echo => out.push(escape as u8),
@@ -197,6 +193,22 @@ fn unescape(text: &str, escapes: Escapes) -> Option<(String, bool)> {
     }
     out.extend(rest.as_bytes());
     String::from_utf8(out).ok().map(|text| (text, false))
+}
+
+/// Returns the character that a letter after a backslash is in all kinds of texts.
+fn control(escape: char) -> Option<u8> {
+    Some(match escape {
+        'a' => 7,
+        'b' => 8,
+        'e' | 'E' => 0x1b,
+        'f' => 12,
+        'n' => b'\n',
+        'r' => b'\r',
+        't' => b'\t',
+        'v' => 11,
+        '\\' => b'\\',
+        _ => return None,
+    })
 }
 
 fn digits(text: &str, radix: u32, limit: usize) -> &str {

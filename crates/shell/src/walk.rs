@@ -17,6 +17,8 @@ const MAX_RUNS: usize = 20_000;
 const MAX_CALLS: usize = 6;
 /// The most variables whose values are kept.
 const MAX_VARIABLES: usize = 256;
+/// The most folders that a shell may be in.
+const MAX_FOLDERS: usize = 8;
 /// The most words that are kept of a program that may change any file.
 const MAX_FILE_WORDS: usize = 10_000;
 
@@ -170,8 +172,10 @@ struct ShellState {
     /// `None` if it is not known.
     cwd: Option<Rc<str>>,
     cwd_condition: StepCondition,
-    /// Where the shell is if `cd` failed.
+    /// Where the shell is if a `cd` failed.
     other_folders: Vec<Rc<str>>,
+    /// The same for the current item of a list: what follows after `&&` runs only if `cd` succeeded.
+    passed_folders: Vec<Rc<str>>,
     variables: BTreeMap<String, Rc<str>>,
     /// `None` for a function that is not known.
     functions: BTreeMap<String, Option<Rc<Command>>>,
@@ -321,9 +325,37 @@ impl Walk {
     }
 
     /// Changes the folder. `None` if the new one is not known.
-    pub(crate) fn change_folder(&mut self, folder: Option<String>, context: Context) {
-        self.state.cwd = folder.map(Rc::from);
+    pub(crate) fn change_folder(&mut self, folder: Option<&str>, context: Context) {
+        let others = std::mem::take(&mut self.state.other_folders);
+        let is_certain = context.condition == StepCondition::IfSucceeded;
+        for other in &others {
+            self.state.other_folders.extend(folder.and_then(|folder| normalize(folder, other)).map(Rc::from));
+        }
+        if !is_certain {
+            self.state.passed_folders.extend(others);
+            self.state.passed_folders.extend(self.state.cwd.clone());
+        }
+        let cwd = self.state.cwd.as_deref().unwrap_or_default();
+        self.state.cwd = folder.and_then(|folder| normalize(folder, cwd)).map(Rc::from);
+        self.limit_folders();
         self.state.cwd_condition = self.state.cwd_condition.max(context.condition);
+    }
+
+    /// Considers that a `cd` in the current item may have failed.
+    fn keep_passed_folders(&mut self) {
+        self.state.other_folders.append(&mut self.state.passed_folders);
+        self.limit_folders();
+    }
+
+    fn limit_folders(&mut self) {
+        for folders in [&mut self.state.other_folders, &mut self.state.passed_folders] {
+            folders.sort();
+            folders.dedup();
+            if folders.len() > MAX_FOLDERS {
+                folders.clear();
+                self.state.cwd = None;
+            }
+        }
     }
 
     pub(crate) fn set_variable(&mut self, name: &str, value: Option<&str>) {

@@ -251,13 +251,7 @@ pub(crate) fn only_reads(name: &str, arguments: &[&str]) -> bool {
         "find" => find_reads(arguments),
         "sort" => !has(&["-o", "--output"]),
         "yq" => !has(&["-i", "--inplace"]),
-        "gh" => {
-            let downloads = matches!(
-                arguments,
-                ["repo", "clone" | "sync", ..] | ["pr", "checkout", ..] | ["run" | "release", "download", ..]
-            );
-            !downloads && !has(&["--output", "-o", "-O"])
-        }
+        "gh" => !has(&["--output", "-o", "-O"]) && !github_downloads(arguments),
         "rg" => !has(&["--pre"]),
         "fd" => !has(&["-x", "-X", "--exec"]),
         "jest" | "vitest" => !has(&["-u", "--update"]),
@@ -268,21 +262,7 @@ pub(crate) fn only_reads(name: &str, arguments: &[&str]) -> bool {
         "tar" => first.trim_start_matches('-').starts_with('t'),
         "unzip" => first == "-l" || first == "-p",
         "node" => first == "--check" || first == "-c",
-        "python" | "python3" => match arguments {
-            ["-m", module, ..] => matches!(
-                *module,
-                "pytest"
-                    | "unittest"
-                    | "json.tool"
-                    | "mypy"
-                    | "py_compile"
-                    | "compileall"
-                    | "flake8"
-                    | "pylint"
-                    | "http.server"
-            ),
-            _ => false,
-        },
+        "python" | "python3" => python_reads(arguments),
         "make" | "just" | "ninja" => has(&["-n", "--dry-run"]),
         "rustc" | "gcc" | "clang" | "javac" => false,
         "uv" | "poetry" | "pipenv" => match arguments {
@@ -320,6 +300,30 @@ pub(crate) fn reads_as_inner(name: &str, arguments: &[&str]) -> bool {
         ),
         name => only_reads(name, arguments),
     }
+}
+
+/// Whether `python` runs a module that only reads.
+fn python_reads(arguments: &[&str]) -> bool {
+    const MODULES: &[&str] = &[
+        "pytest",
+        "unittest",
+        "json.tool",
+        "mypy",
+        "py_compile",
+        "compileall",
+        "flake8",
+        "pylint",
+        "http.server",
+    ];
+    matches!(arguments, ["-m", module, ..] if MODULES.contains(module))
+}
+
+/// Whether a command of `gh` writes files.
+fn github_downloads(arguments: &[&str]) -> bool {
+    matches!(
+        arguments,
+        ["repo", "clone" | "sync", ..] | ["pr", "checkout", ..] | ["run" | "release", "download", ..]
+    )
 }
 
 fn find_reads(arguments: &[&str]) -> bool {

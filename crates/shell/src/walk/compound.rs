@@ -45,15 +45,9 @@ impl Walk {
             self.subshell(inner, |walk| walk.connected(item, inner));
             return Outcome::new(Content::unknown(), true);
         }
-        let folder = self.state.cwd.clone();
         let outcome = self.connected(item, context);
         // Outside of the item, it is not known whether `cd` succeeded.
-        if context.condition != StepCondition::IfSucceeded && self.state.cwd != folder {
-            match folder {
-                Some(folder) if self.state.other_folders.len() < 3 => self.state.other_folders.push(folder),
-                _ => self.state.cwd = None,
-            }
-        }
+        self.keep_passed_folders();
         outcome
     }
 
@@ -81,6 +75,7 @@ impl Walk {
             inner.is_tested |= i + 1 < item.rest.len();
             ors_left -= usize::from(*connector == Connector::Or);
             if *connector == Connector::Or {
+                self.keep_passed_folders();
                 inner = inner.maybe();
             } else if ends_on_failure {
                 inner.condition = inner.condition.min(self.exit_condition);
@@ -114,6 +109,9 @@ impl Walk {
         if forgets_folder && self.state.cwd != other.cwd {
             self.state.cwd = None;
         }
+        self.state.other_folders.extend(other.other_folders);
+        self.state.passed_folders.extend(other.passed_folders);
+        self.limit_folders();
         self.state.may_have_ended |= other.may_have_ended;
         self.state.ends_on_error &= other.ends_on_error;
         for (name, function) in &mut self.state.functions {
@@ -192,7 +190,9 @@ impl Walk {
             CommandKind::While { condition, body } => {
                 self.repeat(|walk| {
                     let tested = Context { is_tested: true, ..context.without_status() };
-                    walk.list(condition, tested);
+                    if walk.list(condition, tested).has_ended {
+                        walk.may_have_ended();
+                    }
                     walk.list(body, context.maybe());
                 });
                 Outcome::unknown()
@@ -245,7 +245,10 @@ impl Walk {
     ) -> Outcome {
         for (i, (condition, body)) in branches.iter().enumerate() {
             let tested = Context { is_tested: true, ..context.without_status() };
-            self.list(condition, if i == 0 { tested } else { tested.maybe() });
+            let outcome = self.list(condition, if i == 0 { tested } else { tested.maybe() });
+            if outcome.has_ended {
+                return outcome;
+            }
             self.branch(body, context);
         }
         if let Some(otherwise) = otherwise {
@@ -416,7 +419,10 @@ impl Walk {
             self.set_variable(name, argument.literal());
         }
         let mut outcome = self.command(body, context, Content::unknown());
-        outcome.has_ended = false;
+        // Whether by `return` or by `exit` is not known.
+        if std::mem::take(&mut outcome.has_ended) {
+            self.may_have_ended();
+        }
         for (name, value) in parameters.iter().zip(outer) {
             self.set_variable(name, value.as_deref());
         }
