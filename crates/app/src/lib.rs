@@ -134,11 +134,10 @@ pub use find::split_anchor;
 pub use inspect::{InspectedLog, inspect_log, logs_of_agents};
 pub use labels::{SessionLabel, SessionLabels, check_tag};
 pub use list::{CardFilter, CardList, ListFilter, ListedCards, SessionSummary};
-pub use live::{LiveChange, LiveError, LiveSession, ReadSpans, SETTLED_BYTES, SessionSelector, TurnSpan};
+pub use live::{LiveChange, LiveError, LiveSession, ReadSpans, SessionSelector, TurnSpan};
 pub use live_log::LiveLog;
 pub use load::{
-    LineObserver, MAX_KEPT_OUTPUT, OpenSession, cwd, kept_output, load_unpriced, logs_below, read_agents,
-    read_session,
+    MAX_KEPT_OUTPUT, OpenSession, cwd, kept_output, load_unpriced, logs_below, read_agents, read_session,
 };
 pub use mask::{Mask, MaskReport};
 pub use operations::{OperationError, SessionFileCopy};

@@ -28,9 +28,6 @@ use crate::mask::Mask;
 use crate::page_layout::{PageLayout, layout_memory};
 use crate::time::{millis, now};
 
-/// The size of logs whose findings and costs are always up to date, for pages that show them.
-pub const SETTLED_BYTES: u64 = 8 << 20;
-
 /// Long texts are truncated in longer lines when they are shown: no page should have megabytes of a text.
 const MAX_SHOWN_LINE: usize = 16 << 20;
 
@@ -94,7 +91,6 @@ pub enum LiveChange {
 pub struct LiveSession {
     /// The session as far as it was read, abridged.
     open: OpenSession,
-    settled_bytes: u64,
     main: LiveLog,
     agents: Vec<LiveAgent>,
     notes: LineNotes,
@@ -102,11 +98,6 @@ pub struct LiveSession {
     counter: SpendingCounter,
     /// The calls that another session made.
     inherited: Option<InheritedCalls>,
-    /// Whether `spending` includes all entries.
-    is_counted: bool,
-    findings: FindingSummary,
-    /// Whether `findings` are those of all entries.
-    is_checked: bool,
     version: u64,
     /// The layouts of this version that were requested.
     layouts: HashMap<SessionSelector, Arc<TranscriptLayout>>,
@@ -130,32 +121,22 @@ struct LiveAgent {
 impl LiveSession {
     /// Reads a session and its sub-agents.
     ///
-    /// In a log of more than `settled_bytes`, findings and added costs are left to [`LiveSession::settle`].
     /// With a mask, the secrets of all lines are masked in everything that is shown.
     ///
     /// # Errors
     ///
     /// If the session's own log cannot be read, or a log cannot be read again to find its secrets. Sub-agents
     /// that cannot be read at all are left out.
-    pub fn open(
-        file: SessionFile,
-        prices: Arc<PriceBook>,
-        settled_bytes: u64,
-        mask: Mask,
-    ) -> io::Result<Self> {
+    pub fn open(file: SessionFile, prices: Arc<PriceBook>, mask: Mask) -> io::Result<Self> {
         let (main, session) = LiveLog::open(&file.path, &file.id)?;
         let mut live = Self {
             open: OpenSession::empty(file, mask),
-            settled_bytes,
             main,
             agents: Vec::new(),
             notes: LineNotes::default(),
             prices,
             counter: SpendingCounter::default(),
             inherited: None,
-            is_counted: false,
-            findings: FindingSummary::default(),
-            is_checked: false,
             version: 1,
             layouts: HashMap::new(),
             page_layouts: HashMap::new(),
@@ -166,7 +147,6 @@ impl LiveSession {
         let agents = live.read_new_agents();
         live.learn_all_secrets();
         live.join(session, agents);
-        live.settle_if_small();
         Ok(live)
     }
 
@@ -250,15 +230,18 @@ impl LiveSession {
         let mut fresh = if change == LogChange::Grown { self.read_new_agents() } else { Vec::new() };
         self.learn_secrets()?;
         self.mark_changed();
-        self.is_counted = false;
-        if !fresh.is_empty() || !self.open.family.update() {
+        if fresh.is_empty() && self.open.family.update() {
+            let (main, agents) = (&self.open.family.main, self.open.family.agents_with_log());
+            let mut spending = self.counter.count(main, agents, &self.prices);
+            spending.set_inherited(self.inherited.clone());
+            self.open.spending = Some(Arc::new(spending));
+        } else {
             let SessionFamily { main, agents, .. } = std::mem::take(&mut self.open.family);
             let mut agents = agents.into_vec();
             agents.truncate(n_known);
             agents.append(&mut fresh);
             self.join(main, agents);
         }
-        self.settle_if_small();
         Ok(LiveChange::Changed)
     }
 
@@ -298,9 +281,11 @@ impl LiveSession {
     pub fn reopen(&mut self) -> io::Result<()> {
         let version = self.version + 1;
         let (file, prices) = (self.open.file.clone(), Arc::clone(&self.prices));
-        let mut fresh = Self::open(file, prices, self.settled_bytes, self.open.mask.clone())?;
-        fresh.inherited.clone_from(&self.inherited);
-        fresh.is_counted = false;
+        let mut fresh = Self::open(file, prices, self.open.mask.clone())?;
+        if let Some(spending) = &mut fresh.open.spending {
+            Arc::make_mut(spending).set_inherited(self.inherited.clone());
+        }
+        fresh.inherited = self.inherited.take();
         *self = Self { version, ..fresh };
         Ok(())
     }
@@ -342,31 +327,12 @@ impl LiveSession {
         );
         self.open.family = SessionFamily::with_embedded(main, agents, inside);
         spending.set_inherited(self.inherited.clone());
-        (self.open.spending, self.is_counted) = (Some(Arc::new(spending)), true);
+        self.open.spending = Some(Arc::new(spending));
         self.notes.clear_agents();
-    }
-
-    fn settle_if_small(&mut self) {
-        self.is_checked = false;
-        if self.main.bytes() <= self.settled_bytes {
-            self.settle();
-        }
-    }
-
-    /// Adds the costs of entries that were added.
-    pub fn count(&mut self) {
-        if !std::mem::replace(&mut self.is_counted, true) {
-            let (main, agents) = (&self.open.family.main, self.open.family.agents_with_log());
-            let mut spending = self.counter.count(main, agents, &self.prices);
-            spending.set_inherited(self.inherited.clone());
-            self.open.spending = Some(Arc::new(spending));
-            self.mark_changed();
-        }
     }
 
     /// Separates the calls that the session made itself from those that it inherited.
     pub(crate) fn set_own_calls(&mut self, own: OwnCalls) {
-        self.count();
         if let Some(spending) = &mut self.open.spending {
             let spending = Arc::make_mut(spending);
             spending.set_own(&own.usage, own.origin);
@@ -375,23 +341,12 @@ impl LiveSession {
         self.mark_changed();
     }
 
-    /// Computes the costs and findings that were postponed in a large session.
-    pub fn settle(&mut self) {
-        self.count();
-        if !std::mem::replace(&mut self.is_checked, true) {
-            let found = FindingSummary::of(&self.open.family.main);
-            if std::mem::replace(&mut self.findings, found) != self.findings {
-                self.mark_changed();
-            }
-        }
-    }
-
     /// Where the session is.
     pub fn file(&self) -> &SessionFile {
         &self.open.file
     }
 
-    /// A number that rises with each change, also of costs and findings.
+    /// A number that rises with each change.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -467,7 +422,7 @@ impl LiveSession {
         let session = self.open.family.session(agent);
         let on_line = |line: u64| session.entries().rfind_index(|entry| entry.at().line_no == line);
         let leaf = selector.leaf.map(|line| on_line(line).ok_or(LiveError::NoLine)).transpose()?;
-        let findings = if agent.is_none() { self.findings.clone() } else { FindingSummary::of(session) };
+        let findings = FindingSummary::of(session);
         let mut layout = layout(self.transcript_builder(), &self.notes, agent, leaf, findings);
         // The texts in memory are truncated. Lists read the title from the file, and so does a page.
         if agent.is_none()

@@ -1,6 +1,5 @@
 //! Loads a session from its files, with its sub-agents, stored tool output and costs.
 
-use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -116,25 +115,6 @@ pub(crate) fn live_at(file: &SessionFile) -> Option<Millis> {
     detect_live(file, now).map(|_| millis(now))
 }
 
-/// Receives the lines of a session while it is loaded: those of its own log, then those of each sub-agent.
-pub trait LineObserver: Send {
-    /// Starts the lines of a sub-agent, or those of the session itself if `agent` is `None`.
-    fn begin(&mut self, agent: Option<&str>);
-    /// Receives a line.
-    fn line(&mut self, entry: &Entry);
-    /// Called when all log files have been read. Sub-agents inside the session's own log follow.
-    fn end_of_files(&mut self);
-}
-
-/// Ignores the lines.
-struct Unobserved;
-
-impl LineObserver for Unobserved {
-    fn begin(&mut self, _: Option<&str>) {}
-    fn line(&mut self, _: &Entry) {}
-    fn end_of_files(&mut self) {}
-}
-
 impl App {
     /// Loads a session with its sub-agents and costs.
     ///
@@ -145,54 +125,12 @@ impl App {
     /// If the session's own log or the price list cannot be read, or if the file is not in a home and has no
     /// line of a session.
     pub fn load(&self, file: &SessionFile) -> Result<OpenSession, AppError> {
-        self.load_priced(file, &mut Unobserved)
-    }
-
-    /// Loads a session like [`App::load`], and passes each line to `observer`.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`App::load`].
-    pub fn load_observed(
-        &self,
-        file: &SessionFile,
-        observer: &mut dyn LineObserver,
-    ) -> Result<OpenSession, AppError> {
-        let loaded = self.load_priced(file, observer)?;
-        for agent in loaded.family.embedded_agents() {
-            observer.begin(Some(&agent.id));
-            agent.session.entries().iter().for_each(|entry| observer.line(entry));
-        }
-        Ok(loaded)
-    }
-}
-
-impl App {
-    /// Reads the session's own log, with secrets masked if the configuration requires it.
-    ///
-    /// # Errors
-    ///
-    /// If the log cannot be read.
-    pub fn read_session(&self, file: &SessionFile) -> Result<Session, AppError> {
-        let mask = &self.config().mask;
-        match mask.is_on() {
-            true => Ok(ReadLogs::of(file, mask, &mut Unobserved)?.main),
-            false => read_session(&file.path, &file.id),
-        }
-    }
-
-    /// Loads a session with costs, and separates the calls that it inherited from another one.
-    fn load_priced(
-        &self,
-        file: &SessionFile,
-        observer: &mut dyn LineObserver,
-    ) -> Result<OpenSession, AppError> {
         let prices = || {
             let prices = self.prices()?;
             let own = self.own_calls(file, &prices);
             Ok::<_, AppError>((prices, own))
         };
-        let read = || ReadLogs::of(file, &self.config().mask, observer);
+        let read = || ReadLogs::of(file, &self.config().mask);
         let (read, prices) = rayon::join(read, prices);
         let (prices, own) = prices?;
         let read = read?;
@@ -204,6 +142,19 @@ impl App {
             Arc::make_mut(spending).set_own(&own.usage, own.origin);
         }
         Ok(session)
+    }
+
+    /// Reads the session's own log, with secrets masked if the configuration requires it.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read.
+    pub fn read_session(&self, file: &SessionFile) -> Result<Session, AppError> {
+        let mask = &self.config().mask;
+        match mask.is_on() {
+            true => Ok(ReadLogs::of(file, mask)?.main),
+            false => read_session(&file.path, &file.id),
+        }
     }
 }
 
@@ -220,7 +171,7 @@ fn has_session_lines(session: &Session) -> bool {
 ///
 /// If the session's own log cannot be read. [`OpenSession::unread`] contains the errors of sub-agents.
 pub fn load_unpriced(file: &SessionFile) -> Result<OpenSession, AppError> {
-    Ok(ReadLogs::of(file, &Mask::default(), &mut Unobserved)?.join(file, None))
+    Ok(ReadLogs::of(file, &Mask::default())?.join(file, None))
 }
 
 /// The logs of a session and its sub-agents, not joined yet.
@@ -234,21 +185,24 @@ struct ReadLogs {
 
 impl ReadLogs {
     /// Reads the session's own log, then those of its sub-agents, with secrets masked if wanted.
-    fn of(file: &SessionFile, mask: &Mask, observer: &mut dyn LineObserver) -> Result<Self, AppError> {
+    ///
+    /// All logs are read before one is masked, because a secret that is recognised in one is masked in all.
+    fn of(file: &SessionFile, mask: &Mask) -> Result<Self, AppError> {
         let listing = file.agents();
         let mut unread: Vec<AppError> = listing.errors.into_iter().map(AppError::from).collect();
-        let mut masked = mask.is_on().then(|| MaskedLogs::read(file, &listing.found, mask));
-        let mut read = |path: &Path, id: &str, agent: Option<&str>| match &mut masked {
-            Some(logs) => Ok(parse_bytes(&logs.take(path)?, id, agent, observer)),
-            None => read_lines(path, id, agent, observer),
-        };
-        let main = read(&file.path, &file.id, None)?;
-        let read_agent = |file: &AgentFile| read(&file.path, &file.id, Some(&file.id));
-        let mut agents = read_agent_logs(listing.found, &mut unread, read_agent);
-        observer.end_of_files();
-        let Some(MaskedLogs { masked, mask, .. }) = masked else {
-            return Ok(Self { main, agents, unread, masked: MaskReport::default(), mask: Mask::default() });
-        };
+        if !mask.is_on() {
+            let main = read_session(&file.path, &file.id)?;
+            let read = |agent: &AgentFile| read_session(&agent.path, &agent.id);
+            let agents = read_agent_logs(listing.found, &mut unread, read);
+            return Ok(Self { main, agents, unread, masked: MaskReport::default(), mask: mask.clone() });
+        }
+        let agents = listing.found.iter().map(|agent| agent.path.clone());
+        let paths: Vec<PathBuf> = std::iter::once(file.path.clone()).chain(agents).collect();
+        let (logs, masked, mask) = mask.read_logs(&paths);
+        let mut logs = logs.into_iter();
+        let mut next = |id: &str| Ok(parse_bytes(&logs.next().unwrap_or_else(|| Ok(Vec::new()))?, id));
+        let main = next(&file.id)?;
+        let mut agents = read_agent_logs(listing.found, &mut unread, |agent| next(&agent.id));
         for text in agents.iter_mut().filter_map(|agent| agent.description.as_mut()) {
             mask.mask_string(text);
         }
@@ -266,39 +220,6 @@ impl ReadLogs {
         let (inside, spending) = rayon::join(|| EmbeddedAgents::find(&main, &agents), spend);
         let family = SessionFamily::with_embedded(main, agents, inside);
         OpenSession { file: file.clone(), family, spending, masked, unread, mask }
-    }
-}
-
-/// The logs of a session without their secrets.
-///
-/// All of them are read first, because a secret that is recognised in one log is masked in all.
-struct MaskedLogs {
-    /// The masked logs that were not taken yet, and the errors of those that could not be read.
-    logs: HashMap<PathBuf, Result<Vec<u8>, AppError>>,
-    masked: MaskReport,
-    mask: Mask,
-}
-
-impl MaskedLogs {
-    fn read(file: &SessionFile, agents: &[AgentFile], mask: &Mask) -> Self {
-        let paths = std::iter::once(&file.path).chain(agents.iter().map(|agent| &agent.path));
-        let mut logs = HashMap::new();
-        let mut read = Vec::new();
-        for path in paths {
-            match check_log_size(path) {
-                Ok(()) => read.push(path.clone()),
-                Err(error) => drop(logs.insert(path.clone(), Err(error))),
-            }
-        }
-        let (content, masked, mask) = mask.read_logs(&read);
-        let content = read.iter().zip(content).map(|(path, log)| log.map_err(AppError::read(path)));
-        logs.extend(read.iter().cloned().zip(content));
-        Self { logs, masked, mask }
-    }
-
-    /// Takes the log of a file.
-    fn take(&mut self, path: &Path) -> Result<Vec<u8>, AppError> {
-        self.logs.remove(path).unwrap_or_else(|| Ok(Vec::new()))
     }
 }
 
@@ -332,7 +253,10 @@ pub(crate) fn read_agent_logs(
 ///
 /// If the file cannot be read. Malformed lines are not errors.
 pub fn read_session(path: &Path, id: &str) -> Result<Session, AppError> {
-    read_lines(path, id, None, &mut Unobserved)
+    check_log_size(path)?;
+    let mut session = Session::with_id(id);
+    read_log(path, |entry, findings| session.push(entry, findings)).map_err(AppError::read(path))?;
+    Ok(session)
 }
 
 /// Reads the sub-agents of a session.
@@ -370,33 +294,12 @@ pub(crate) fn check_log_size(path: &Path) -> Result<(), AppError> {
     if size > MAX_LOG { Err(AppError::LogTooLarge { path: path.to_owned() }) } else { Ok(()) }
 }
 
-fn read_lines(
-    path: &Path,
-    id: &str,
-    agent: Option<&str>,
-    observer: &mut dyn LineObserver,
-) -> Result<Session, AppError> {
-    check_log_size(path)?;
-    let mut session = Session::with_id(id);
-    observer.begin(agent);
-    read_log(path, |entry, findings| {
-        observer.line(&entry);
-        session.push(entry, findings);
-    })
-    .map_err(AppError::read(path))?;
-    Ok(session)
-}
-
 /// Parses a log in memory.
-fn parse_bytes(log: &[u8], id: &str, agent: Option<&str>, observer: &mut dyn LineObserver) -> Session {
+fn parse_bytes(log: &[u8], id: &str) -> Session {
     let mut session = Session::with_id(id);
-    observer.begin(agent);
     let mut chunks = ChunkReader::new(log);
     while let Ok(Some(chunk)) = chunks.next() {
-        chunk.parse(|entry, findings| {
-            observer.line(&entry);
-            session.push(entry, findings);
-        });
+        chunk.parse(|entry, findings| session.push(entry, findings));
     }
     session
 }

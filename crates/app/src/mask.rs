@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +13,8 @@ use threadline_secret::{KnownSecrets, Replacer, Rules};
 use threadline_view::humanize::plural;
 
 use crate::config::App;
+use crate::error::AppError;
+use crate::load::check_log_size;
 use crate::local_names::LocalNames;
 use crate::session_secrets::SessionSecrets;
 
@@ -148,12 +149,16 @@ impl Mask {
 
     /// Reads the logs of a session without their secrets, line by line. Returns them with what was replaced,
     /// and with the mask for other texts of the session.
-    pub(crate) fn read_logs(&self, paths: &[PathBuf]) -> (Vec<io::Result<Vec<u8>>>, MaskReport, Self) {
+    pub(crate) fn read_logs(&self, paths: &[PathBuf]) -> (Vec<Result<Vec<u8>, AppError>>, MaskReport, Self) {
         let mut report = MaskReport::default();
         let (mut mask, rules) = (self.clone(), self.rules.clone().unwrap_or_default());
         let mut redactor = Redactor::new(&rules);
         let mut lines = self.secrets.lines(&rules, paths.first().map_or(Path::new(""), |first| first));
-        let mut logs: Vec<_> = paths.iter().map(|path| lines.read_log(&mut redactor, path)).collect();
+        let mut read = |path: &PathBuf| {
+            check_log_size(path)?;
+            lines.read_log(&mut redactor, path).map_err(AppError::read(path))
+        };
+        let mut logs: Vec<_> = paths.iter().map(&mut read).collect();
         lines.save();
         if self.hides_paths {
             let local = LocalNames::of(logs.iter().flatten().map(|(log, _)| &**log));

@@ -10,7 +10,7 @@ use threadline_usage::PriceBook;
 
 use crate::config::App;
 use crate::error::AppError;
-use crate::live::{LiveSession, SETTLED_BYTES};
+use crate::live::LiveSession;
 
 /// Maximum memory use of sessions that are not in use, in bytes.
 const MAX_CACHED_BYTES: usize = 96 << 20;
@@ -130,7 +130,7 @@ impl SessionCache {
             usize::try_from(length).map_or(MAX_CACHED_BYTES, |length| length.min(MAX_CACHED_BYTES)),
         );
         let (book, mask) = (Arc::clone(&self.book), app.config().mask.clone());
-        let open = || LiveSession::open(file.clone(), book, SETTLED_BYTES, mask);
+        let open = || LiveSession::open(file.clone(), book, mask);
         let (session, own) = self.run(|| rayon::join(open, || app.own_calls(&file, &self.book)));
         let mut session = session?;
         if let Some(own) = own {

@@ -22,9 +22,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1000);
 /// Changes within this time are reported together.
 const DEBOUNCE: Duration = Duration::from_millis(25);
 
-/// Number of changes without a pause after which deferred costs and findings are computed.
-const SETTLE_POLLS: u32 = 50;
-
 /// The followed sessions.
 #[derive(Default)]
 pub(crate) struct SessionWatches(Mutex<HashMap<String, Weak<SessionWatch>>>);
@@ -64,16 +61,10 @@ impl SessionWatches {
 async fn watch_session(state: ServerState, id: String, tell: watch::Sender<u64>, alive: Weak<()>) {
     let poke = Arc::new(Notify::new());
     let mut watcher = None;
-    let (mut busy, mut quiet) = (0, false);
     while alive.strong_count() > 0 && !*state.shutdown.borrow() {
         let (state, id) = (state.clone(), id.clone());
         let seen = tokio::task::spawn_blocking(move || {
-            state.with_session(&id, |live| {
-                if quiet {
-                    live.settle();
-                }
-                Ok((live.version(), live.file().path.clone()))
-            })
+            state.with_session(&id, |live| Ok((live.version(), live.file().path.clone())))
         });
         match seen.await {
             Ok(Ok((version, path))) => {
@@ -88,14 +79,9 @@ async fn watch_session(state: ServerState, id: String, tell: watch::Sender<u64>,
             }
         }
         tokio::select! {
-            () = poke.notified() => {
-                busy += 1;
-                tokio::time::sleep(DEBOUNCE).await;
-            }
-            () = tokio::time::sleep(POLL_INTERVAL) => busy = 0,
+            () = poke.notified() => tokio::time::sleep(DEBOUNCE).await,
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
-        // Costs and findings are computed during a pause, and periodically if there is none.
-        quiet = busy % SETTLE_POLLS == 0;
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use jiff::tz::TimeZone;
 use threadline_app::{
-    App, CardFilter, CardList, ListFilter, LiveSession, Mask, OverviewOptions, OverviewRange, SETTLED_BYTES,
-    SessionCounter, SessionSelector,
+    App, CardFilter, CardList, ListFilter, LiveSession, Mask, OverviewOptions, OverviewRange, SessionCounter,
+    SessionSelector,
 };
 use threadline_secret::Rules;
 use threadline_testkit::{TestHome, session_uuid};
@@ -140,14 +140,13 @@ fn a_session_that_a_process_has_open_is_live_everywhere() {
         let range = OverviewRange::parse(None, None, "30d", &now).unwrap();
         let overview = facts.overview(&range, &now, &app);
         let file = app.find("last").unwrap();
-        let open =
-            LiveSession::open(file.clone(), app.prices().unwrap(), SETTLED_BYTES, Mask::default()).unwrap();
+        let open = LiveSession::open(file.clone(), app.prices().unwrap(), Mask::default()).unwrap();
         let builder_time = app.load(&file).unwrap().transcript_builder(&|_| None).live_at;
         (cards[0].live, overview.live.len(), open.is_live(), builder_time.is_some())
     };
     assert_eq!(states(), (false, 0, false, false));
     let file = app.find("last").unwrap();
-    let mut open = LiveSession::open(file, app.prices().unwrap(), SETTLED_BYTES, Mask::default()).unwrap();
+    let mut open = LiveSession::open(file, app.prices().unwrap(), Mask::default()).unwrap();
     let mut is_running = || {
         open.update().unwrap();
         open.page_layout(&SessionSelector::default()).unwrap().layout.has_running_calls()

@@ -5,9 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use threadline_app::{
-    AppError, LiveChange, LiveSession, Mask, SETTLED_BYTES, SessionCache, SessionSelector, TurnSpan,
-};
+use threadline_app::{AppError, LiveChange, LiveSession, Mask, SessionCache, SessionSelector, TurnSpan};
 use threadline_secret::Rules;
 use threadline_session::TurnIndex;
 use threadline_store::SessionFile;
@@ -29,13 +27,13 @@ r2 <- a3  result t2 "done"
 
 fn open(path: &Path) -> LiveSession {
     let prices = Arc::new(PriceBook::embedded());
-    LiveSession::open(SessionFile::at(path), prices, SETTLED_BYTES, Mask::default()).unwrap()
+    LiveSession::open(SessionFile::at(path), prices, Mask::default()).unwrap()
 }
 
 fn open_masked(path: &Path) -> LiveSession {
     let prices = Arc::new(PriceBook::embedded());
     let mask = Mask::new(Rules::new());
-    LiveSession::open(SessionFile::at(path), prices, SETTLED_BYTES, mask).unwrap()
+    LiveSession::open(SessionFile::at(path), prices, mask).unwrap()
 }
 
 fn append(path: &Path, bytes: &[u8]) {
@@ -52,7 +50,6 @@ fn a_session_that_grows_is_the_session_that_is_loaded() {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         append(&path, line);
         assert_eq!(live.refresh().unwrap(), LiveChange::Changed);
-        live.count();
         let loaded = app(&home).load(live.file()).unwrap();
         let selector = SessionSelector::default();
         let layout = live.layout(&selector).unwrap();

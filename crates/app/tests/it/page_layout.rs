@@ -9,9 +9,8 @@ use threadline_app::{App, AppConfig, LiveSession, Mask, PriceBook, SessionFile, 
 use threadline_testkit::TestHome;
 use threadline_view::{ItemBody, Transcript, TranscriptItem, TurnView, outline};
 
-/// Opens a session with a limit that small logs exceed.
 fn open(file: SessionFile, prices: Arc<PriceBook>) -> io::Result<LiveSession> {
-    LiveSession::open(file, prices, 64 << 10, Mask::default())
+    LiveSession::open(file, prices, Mask::default())
 }
 
 /// A session with its sub-agents, read whole.
@@ -89,7 +88,6 @@ fn assert_same(path: &Path) {
     assert_eq!(plan.layout.header.spent, expected.header.spent, "{path:?}");
     assert_eq!(plan.layout.header.title, expected.header.title, "{path:?}");
     assert_eq!(plan.layout.unattached_agents.len(), expected.end.agents.len(), "{path:?}");
-    live.settle();
     let plan = live.page_layout(&SessionSelector::default()).unwrap();
     let codes =
         |findings: &[threadline_view::Finding]| findings.iter().map(|f| (f.code, f.at)).collect::<Vec<_>>();
@@ -177,9 +175,7 @@ fn a_session_followed_line_by_line_equals_one_read_at_once() {
         for piece in [&line[..cut], &line[cut..]] {
             file.write_all(piece).unwrap();
             live.update().unwrap();
-            live.settle();
             let mut fresh = open(SessionFile::at(&path), Arc::clone(&book)).unwrap();
-            fresh.settle();
             assert_eq!(part_stamps(&mut live), part_stamps(&mut fresh), "line {}", i + 1);
             let (plan, other) = (
                 live.page_layout(&SessionSelector::default()).unwrap(),
@@ -197,45 +193,6 @@ fn a_session_followed_line_by_line_equals_one_read_at_once() {
         by_parts(&mut live, &SessionSelector::default()),
         without_agents(&whole_transcript(&SessionFile::at(&path)).turns)
     );
-}
-
-#[test]
-fn findings_and_costs_of_a_large_log_are_computed_later() {
-    let home = TestHome::new();
-    let long = "x".repeat(40_000);
-    let call = |n: usize| {
-        format!(
-            "a{n} <- ?u{n} reply m{n} tool t{n} Bash {{\"command\":\"{long}\"}} usage={{\"output_tokens\":1000}}\n"
-        )
-    };
-    let path = home.session(
-        "large",
-        &format!("u1 user \"begin\"\n{}raw {{torn\nu2 <- a1 user \"on\"\n{}", call(1), call(2)),
-    );
-    let mut live = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    let figures = |live: &mut LiveSession| {
-        let layout = &live.page_layout(&SessionSelector::default()).unwrap().layout;
-        (layout.findings.count, layout.header.spent.clone())
-    };
-    let (found, first) = figures(&mut live);
-    assert_eq!(found, 0);
-    let version = live.version();
-    live.settle();
-    let (found, same) = figures(&mut live);
-    assert!(found > 0 && same == first && live.version() > version, "{found} {same:?}");
-    // Appended lines appear at once; their cost is counted later.
-    let more = threadline_testkit::log_of("large", &format!("u3 <- ?a2 user \"more\"\n{}", call(3)));
-    File::options().append(true).open(&path).unwrap().write_all(&more).unwrap();
-    live.update().unwrap();
-    assert_eq!(live.page_layout(&SessionSelector::default()).unwrap().layout.turns.len(), 3);
-    assert_eq!(figures(&mut live), (found, first.clone()));
-    let version = live.version();
-    live.settle();
-    assert!(live.version() > version);
-    let now = figures(&mut live);
-    let mut fresh = open(SessionFile::at(&path), Arc::new(PriceBook::embedded())).unwrap();
-    fresh.settle();
-    assert!(now == figures(&mut fresh) && now.1 != first, "{now:?}");
 }
 
 #[test]

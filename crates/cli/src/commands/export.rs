@@ -5,11 +5,11 @@ use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use threadline_app::{App, LineObserver, Mask, MaskReport};
-use threadline_entry::Entry;
+use threadline_app::{App, Mask, MaskReport};
 use threadline_html::{
     ImageMode, PageBuilder, PageTheme, RawLine, RawLines, RenderOptions, Spool, write_page,
 };
+use threadline_session::SessionFamily;
 use threadline_store::SessionFile;
 use threadline_view::wire::{ExportObject, ReplacedObject};
 use threadline_view::{DetailLevel, FindingSummary, TranscriptEnd, TranscriptFilter, TranscriptHeader};
@@ -218,13 +218,14 @@ fn write_html(
 ) -> Result<WrittenPage, CommandError> {
     let level = args.level();
     let filter = TranscriptFilter::up_to_level(level);
-    // The raw lines are compressed while the log is read.
-    let mut raw = if level == DetailLevel::Raw { RawLines::new(spool()) } else { RawLines::default() };
     let shared = args.share.then(|| cx.for_sharing()).transpose()?;
     let app = shared.as_ref().unwrap_or(&*cx.app);
-    let mut observer = Packer { raw: &mut raw, mask: &app.config().mask };
-    let (read, options) = rayon::join(|| app.load_observed(file, &mut observer), || args.options(cx.theme()));
+    let (read, options) = rayon::join(|| app.load(file), || args.options(cx.theme()));
     let loaded = read?;
+    let raw = match level {
+        DetailLevel::Raw => raw_lines(&loaded.family, &app.config().mask),
+        _ => RawLines::default(),
+    };
     let replaced = app.config().mask.is_on().then(|| loaded.masked.clone());
     if let Some(replaced) = replaced.as_ref().filter(|_| !args.all) {
         cx.ui.note(&format!("replaced: {replaced}"));
@@ -248,29 +249,23 @@ fn write_html(
     Ok(WrittenPage { header, replaced, outcome })
 }
 
-/// Adds the lines of the log to the page while they are read.
-struct Packer<'a> {
-    raw: &'a mut RawLines,
-    mask: &'a Mask,
-}
-
-impl LineObserver for Packer<'_> {
-    fn begin(&mut self, agent: Option<&str>) {
-        self.raw.begin(agent.unwrap_or_default());
-    }
-
-    fn line(&mut self, entry: &Entry) {
-        let (mut source, mut range) = entry.shared_text();
-        if let Cow::Owned(masked) = self.mask.markup(entry.text()) {
-            range = 0..masked.len();
-            source = masked.into();
+/// Returns the lines of the session and its sub-agents, which are compressed while the page is written.
+fn raw_lines(family: &SessionFamily, mask: &Mask) -> RawLines {
+    let mut raw = RawLines::new(spool());
+    let agents = family.agents.iter().map(|agent| (&*agent.id, &agent.session));
+    for (name, session) in std::iter::once(("", &family.main)).chain(agents) {
+        raw.begin(name);
+        for entry in session.entries().iter() {
+            let (mut source, mut range) = entry.shared_text();
+            if let Cow::Owned(masked) = mask.markup(entry.text()) {
+                range = 0..masked.len();
+                source = masked.into();
+            }
+            raw.add(RawLine { line_no: entry.at().line_no, source, range });
         }
-        self.raw.add(RawLine { line_no: entry.at().line_no, source, range });
     }
-
-    fn end_of_files(&mut self) {
-        self.raw.close();
-    }
+    raw.close();
+    raw
 }
 
 /// Writes an export, with tokens masked in each line if secrets are masked.

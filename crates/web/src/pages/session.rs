@@ -69,7 +69,6 @@ fn html_page(
     let id = request.path_param(0);
     let at = request.query_param("at").and_then(anchor_line);
     let (layout, lines_read, drawn, info) = state.with_session(id, |live| {
-        live.count();
         let layout = live.page_layout(selector)?;
         let from = at.map_or(0, |line| layout.part_at(line));
         let drawn = initial_parts(live, selector, &layout, from)?;

@@ -89,10 +89,7 @@ fn conversation(
     selector: &SessionSelector,
 ) -> Result<BodyChunks, PageError> {
     let (id, selector, format) = (request.path_param(0).to_owned(), selector.clone(), request.format);
-    let layout = state.with_session(&id, |live| {
-        live.settle();
-        Ok(live.page_layout(&selector)?)
-    })?;
+    let layout = state.with_session(&id, |live| Ok(live.page_layout(&selector)?))?;
     let state = state.clone();
     let mut turns = layout.layout.turns.indices();
     let header = header(&layout);

@@ -25,8 +25,7 @@ const QUIET: Duration = Duration::from_secs(2);
 
 /// Shows a session, and then every change to it.
 pub(super) fn run(cx: &Context, args: &ShowArgs, file: &SessionFile) -> Result<CommandOutcome, CommandError> {
-    // Findings are not shown, and costs are counted when they are.
-    let mut session = LiveSession::open(file.clone(), cx.app.prices()?, 0, Mask::default())
+    let mut session = LiveSession::open(file.clone(), cx.app.prices()?, Mask::default())
         .map_err(|source| AppError::Read { path: file.path.clone(), source })?;
     let mut shown = Shown::default();
     let mut changed_at = Instant::now();
@@ -110,12 +109,7 @@ impl Shown {
         answer: &mut OutputStream,
     ) -> Result<(), LiveError> {
         let (selector, filter) = (SessionSelector::default(), filter(args, args.level()));
-        let (mut layout, mut turns) = self.changed_turns(session);
-        // Costs are shown at the end of a turn, so they are added up no sooner.
-        if turns.len() > self.turns.len() {
-            session.count();
-            (layout, turns) = self.changed_turns(session);
-        }
+        let (layout, turns) = self.changed_turns(session);
         if cx.json && !self.has_begun {
             let header = TranscriptHeader { n_turns: turns.len(), ..layout.header.clone() };
             answer.json(&wire::session(&header)).map_err(unwritten)?;
@@ -291,10 +285,7 @@ impl Shown {
             })?;
         }
         if !turn.open && turn.number <= self.headed {
-            session.count();
-            let layout = session.layout_turns(&mut |found| found.number == turn.number);
-            let counted = layout.turns.first().map(|found| &found.turn);
-            self.end(counted.filter(|found| found.anchor == turn.anchor).unwrap_or(&turn), cx, answer)?;
+            self.end(&turn, cx, answer)?;
         }
         Ok(())
     }
