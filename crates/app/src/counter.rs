@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::tz::TimeZone;
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
-use threadline_entry::{LineBlock, LineSketch, LogLine, SkippedLine, abridge, parse_line};
+use threadline_entry::{LineBlock, LogLine, SkippedLine, abridge, parse_line};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
@@ -336,44 +336,30 @@ fn read(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogFigures> {
     read_figures(log, options, scanner, |_| ())
 }
 
-/// Reads the calls of a log and counts its turns and errors, in one pass if it is an ordinary log. Calls
-/// `on_block` for each block of that pass.
+/// Reads the calls of a log, and counts its turns and errors. Calls `on_block` for each block of the log.
 pub(crate) fn read_figures(
     log: &LogFile,
     wants: ScanOptions,
     scanner: &mut LogScanner,
-    on_block: impl FnMut(&LineBlock<'_>),
+    mut on_block: impl FnMut(&LineBlock<'_>),
 ) -> io::Result<LogFigures> {
-    let mut scan = std::mem::take(&mut scanner.counts);
-    let each = |line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>| scan.line(line, sketch);
-    let (scanned, left_out) = scanner.scan_lines(log, wants, on_block, each)?;
-    let counts = scan.finish();
-    scanner.counts = scan;
-    let counts = match counts {
-        Some(counts) => counts,
-        None => read_counts(log, scanner)?,
-    };
-    Ok(LogFigures { scanned, counts, left_out })
-}
-
-/// Counts the turns and errors of a log as a session.
-fn read_counts(log: &LogFile, scanner: &mut LogScanner) -> io::Result<LogCounts> {
     let mut session = Session::new();
-    let mut lines = scanner.lines(&log.path)?;
     let mut short = Vec::new();
-    while let Some(line) = lines.next()? {
-        // The text of long strings does not matter, and parsing it takes most of the time.
-        let line = if line.bytes.len() > MAX_FULL_LINE {
-            short.clear();
-            abridge(line.bytes, MAX_ABRIDGED_STRING, &mut short);
-            LogLine { bytes: &short, ..line }
-        } else {
-            line
-        };
-        parse_line(&line, |entry, findings| session.push(entry, findings));
-    }
-    scanner.give_back(lines.into_buffer());
-    Ok(LogCounts::of(session))
+    let (scanned, left_out) = scanner.scan_blocks(log, wants, |block| {
+        on_block(block);
+        for line in block.lines() {
+            // The text of long strings does not matter, and parsing it takes most of the time.
+            let line = if line.bytes.len() > MAX_FULL_LINE {
+                short.clear();
+                abridge(line.bytes, MAX_ABRIDGED_STRING, &mut short);
+                LogLine { bytes: &short, ..line }
+            } else {
+                line
+            };
+            parse_line(&line, |entry, findings| session.push(entry, findings));
+        }
+    })?;
+    Ok(LogFigures { scanned, counts: LogCounts::of(session), left_out })
 }
 
 #[cfg(test)]
@@ -386,8 +372,9 @@ mod tests {
             let bytes = std::fs::read(&path).unwrap();
             let listing = threadline_store::SessionFile::at(&path).logs();
             let log = listing.found.iter().find(|log| log.path == path).unwrap();
-            let counts = read_counts(log, &mut LogScanner::default()).unwrap();
-            assert_eq!(counts, LogCounts::of(Session::from_bytes(&bytes)), "{path:?}");
+            let figures =
+                read_figures(log, ScanOptions::default(), &mut LogScanner::default(), |_| ()).unwrap();
+            assert_eq!(figures.counts, LogCounts::of(Session::from_bytes(&bytes)), "{path:?}");
         }
     }
 }

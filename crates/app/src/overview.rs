@@ -193,12 +193,8 @@ impl LogsReader {
             return Ok(ReadLog { content, keeps: false, unread: Vec::new() });
         }
         let mut scan = ActivityScan::default();
-        let (scanned, left_out) = scanner.scan_lines(
-            log,
-            ScanOptions::default(),
-            |_| (),
-            |line, outline| scan.line(line, outline),
-        )?;
+        let (scanned, left_out) =
+            scanner.scan_lines(log, ScanOptions::default(), |line, outline| scan.line(line, outline))?;
         let activity = scan.finish();
         let is_settled = || LogVersion::of(log).is_some_and(|version| version.is_settled(self.now));
         // Lines that were skipped are reported every time.

@@ -14,7 +14,7 @@ use threadline_usage::{
     CallLedger, LogSource, ModelCall, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan,
     UsageTotals, limit_end,
 };
-use threadline_view::{LogCountScan, humanize, visible_name};
+use threadline_view::{humanize, visible_name};
 
 use crate::config::App;
 use crate::error::AppError;
@@ -173,8 +173,6 @@ pub struct UsageRead {
 #[derive(Default)]
 pub(crate) struct LogScanner {
     reader: LogReader,
-    /// The scan of turns and errors, between two logs.
-    pub(crate) counts: LogCountScan,
     pub(crate) previews: PreviewReader,
 }
 
@@ -211,35 +209,35 @@ impl LogScanner {
         log: &LogFile,
         wants: ScanOptions,
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
-        self.reader.scan(log, wants, UsageScan::block)
+        self.scan_blocks(log, wants, |_| ())
     }
 
-    /// Does the same, and passes every block to `on_block` and every line with its sketch to `each`.
-    pub(crate) fn scan_lines(
+    /// Does the same, and passes every block to `on_block`.
+    pub(crate) fn scan_blocks(
         &mut self,
         log: &LogFile,
         wants: ScanOptions,
         mut on_block: impl FnMut(&LineBlock<'_>),
+    ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
+        self.reader.scan(log, wants, |scan, block| {
+            scan.block(block);
+            on_block(block);
+        })
+    }
+
+    /// Does the same, and passes every line with its sketch to `each`.
+    pub(crate) fn scan_lines(
+        &mut self,
+        log: &LogFile,
+        wants: ScanOptions,
         mut each: impl FnMut(&LogLine<'_>, Option<&LineSketch<'_>>),
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
         self.reader.scan(log, wants, |scan, block| {
-            on_block(block);
             for (line, sketch) in block.sketches() {
                 scan.line(&line, sketch.as_ref());
                 each(&line, sketch.as_ref());
             }
         })
-    }
-
-    /// Opens the lines of a log, without those longer than [`MAX_LINE`]. [`LogScanner::give_back`] returns
-    /// the buffer.
-    pub(crate) fn lines(&mut self, path: &Path) -> io::Result<LineReader<std::fs::File>> {
-        self.reader.lines(path)
-    }
-
-    /// Returns the buffer of [`LogScanner::lines`] to the scanner.
-    pub(crate) fn give_back(&mut self, buffer: Vec<u8>) {
-        self.reader.buffer = buffer;
     }
 }
 
@@ -251,7 +249,8 @@ impl LogReader {
         wants: ScanOptions,
         mut each: impl FnMut(&mut UsageScan, &LineBlock<'_>),
     ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
-        let mut lines = self.lines(&log.path)?;
+        let lines = LineReader::new(open_regular(&log.path)?).skip_longer_than(MAX_LINE);
+        let mut lines = lines.with_buffer(std::mem::take(&mut self.buffer));
         let mut scan = UsageScan::with_cache(source_of(log), wants, self.cache.take().unwrap_or_default());
         if !wants.records {
             lines.stop_numbering();
@@ -267,11 +266,6 @@ impl LogReader {
         self.cache = Some(cache);
         self.buffer = lines.into_buffer();
         result.map(|left_out| (scanned, left_out))
-    }
-
-    fn lines(&mut self, path: &Path) -> io::Result<LineReader<std::fs::File>> {
-        let lines = LineReader::new(open_regular(path)?).skip_longer_than(MAX_LINE);
-        Ok(lines.with_buffer(std::mem::take(&mut self.buffer)))
     }
 }
 

@@ -113,7 +113,7 @@ pub use kind::Kind;
 pub use lines::{LineBlock, LineReader, LogLine, SkippedLine, log_lines};
 pub use metadata::metadata_line;
 pub use project::{is_absolute_path, project_directory, worktree_of};
-pub use sketch::{BlockKind, BlockSketch, LineSketch, NestedSketch};
+pub use sketch::{BlockKind, BlockSketch, LineSketch};
 pub use text::{LineString, StringRole, visit_strings};
 pub use timestamp::{Millis, SessionStartSearch, parse_timestamp, parse_timestamp_bytes};
 pub use title::{FirstPromptSearch, TitleSources};

@@ -15,52 +15,25 @@ pub struct LineSketch<'a> {
     pub kind: Option<Kind>,
     /// The uuid of the line.
     pub uuid: Option<&'a [u8]>,
-    /// The uuid of its parent.
-    pub parent: Option<&'a [u8]>,
     /// When it was written.
     pub timestamp: Option<&'a [u8]>,
     /// The subtype of a system line.
     pub subtype: Option<&'a [u8]>,
     /// Whether it belongs to a sub-agent.
     pub is_sidechain: bool,
-    /// Whether it is an error message of the API in place of a reply.
-    pub is_api_error: bool,
-    /// Whether the line has keys besides those of every line of a conversation.
-    pub has_other_keys: bool,
     /// The type of an attachment or of a progress report.
     pub body_type: Option<&'a [u8]>,
-    /// The event of a hook that an attachment or a progress report is about.
-    pub hook_event: Option<&'a [u8]>,
-    /// The id of the sub-agent that a progress report is about.
-    pub agent_id: Option<&'a [u8]>,
-    /// The line that a progress line repeats.
-    pub nested: Option<NestedSketch>,
+    /// The kind of the line that a progress line repeats; `Some(None)` if that has no type.
+    pub nested: Option<Option<Kind>>,
     /// The id that the API gave to the reply. Like the following ones, it is that of the message of the line,
     /// or of the message that a progress line repeats.
     pub message_id: Option<&'a [u8]>,
     /// The id of the request that the reply answers.
     pub request_id: Option<&'a [u8]>,
-    /// The model.
-    pub model: Option<&'a [u8]>,
-    /// The reason why the reply ended.
-    pub stop_reason: Option<&'a [u8]>,
-    /// The content of the message, as written.
-    pub content: Option<&'a [u8]>,
     /// The offset after the content of the message; zero if there is none.
     pub content_end: usize,
-    /// Whether the message has the token counts of a reply.
-    pub has_usage: bool,
     /// The blocks of the message.
     pub blocks: Vec<BlockSketch<'a>>,
-}
-
-/// The line that a progress line repeats.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NestedSketch {
-    /// The kind of the line; `None` if it has no type.
-    pub kind: Option<Kind>,
-    /// Whether it is an error message of the API in place of a reply.
-    pub is_api_error: bool,
 }
 
 /// A block of a message. Texts are as written, and contain no escapes.
@@ -88,11 +61,6 @@ impl<'a> LineSketch<'a> {
         let mut reader = SketchReader { line, sketch: Self::default(), has_message: false };
         reader.line()?;
         Some(reader.sketch)
-    }
-
-    /// Returns whether the reply may have ended for an error.
-    pub fn may_be_cut_off(&self) -> bool {
-        !matches!(self.stop_reason, None | Some(b"end_turn" | b"tool_use" | b"stop_sequence"))
     }
 }
 
@@ -133,11 +101,7 @@ impl<'a> SketchReader<'a> {
         let end = visit_members(line, 0, |key, start| match key {
             b"type" => seen.add(0).and_then(|()| read_kind(line, start, &mut self.sketch.kind)),
             b"uuid" => seen.add(1).and_then(|()| read_text(line, start, &mut self.sketch.uuid)),
-            b"parentUuid" => seen.add(2).and_then(|()| read_text(line, start, &mut self.sketch.parent)),
             b"isSidechain" => seen.add(3).map(|()| read_flag(line, start, &mut self.sketch.is_sidechain)),
-            b"isApiErrorMessage" => {
-                seen.add(4).map(|()| read_flag(line, start, &mut self.sketch.is_api_error))
-            }
             b"message" => seen.add(5).and_then(|()| self.message(start)),
             b"data" | b"attachment" => seen.add(6).and_then(|()| self.body(start)),
             b"timestamp" => seen.add(7).and_then(|()| read_text(line, start, &mut self.sketch.timestamp)),
@@ -145,11 +109,7 @@ impl<'a> SketchReader<'a> {
                 seen.add(REQUEST_ID).and_then(|()| read_text(line, start, &mut self.sketch.request_id))
             }
             b"subtype" => seen.add(9).and_then(|()| read_text(line, start, &mut self.sketch.subtype)),
-            b"userType" | b"cwd" | b"sessionId" | b"version" | b"gitBranch" => Some(skip_value(line, start)),
-            _ => {
-                self.sketch.has_other_keys = true;
-                Some(skip_value(line, start))
-            }
+            _ => Some(skip_value(line, start)),
         })?;
         // A line that repeats another one has no request of its own.
         let has_two_requests = self.sketch.nested.is_some() && seen.contains(REQUEST_ID);
@@ -170,9 +130,7 @@ impl<'a> SketchReader<'a> {
         let mut seen = SeenKeys::default();
         visit_members(line, start, |key, start| match key {
             b"type" => seen.add(0).and_then(|()| read_text(line, start, &mut self.sketch.body_type)),
-            b"hookEvent" => seen.add(1).and_then(|()| read_text(line, start, &mut self.sketch.hook_event)),
             b"message" => seen.add(2).and_then(|()| self.nested(start)),
-            b"agentId" => seen.add(3).and_then(|()| read_text(line, start, &mut self.sketch.agent_id)),
             _ => Some(skip_value(line, start)),
         })
     }
@@ -183,16 +141,15 @@ impl<'a> SketchReader<'a> {
         if line.get(start) != Some(&b'{') {
             return Some(skip_value(line, start));
         }
-        let mut nested = NestedSketch::default();
+        let mut kind = None;
         let mut seen = SeenKeys::default();
         let end = visit_members(line, start, |key, start| match key {
-            b"type" => seen.add(0).and_then(|()| read_kind(line, start, &mut nested.kind)),
-            b"isApiErrorMessage" => seen.add(1).map(|()| read_flag(line, start, &mut nested.is_api_error)),
+            b"type" => seen.add(0).and_then(|()| read_kind(line, start, &mut kind)),
             b"message" => seen.add(2).and_then(|()| self.message(start)),
             b"requestId" => seen.add(3).and_then(|()| read_text(line, start, &mut self.sketch.request_id)),
             _ => Some(skip_value(line, start)),
         })?;
-        self.sketch.nested = Some(nested);
+        self.sketch.nested = Some(kind);
         Some(end)
     }
 
@@ -206,20 +163,14 @@ impl<'a> SketchReader<'a> {
         let mut seen = SeenKeys::default();
         visit_members(line, start, |key, start| match key {
             b"id" => seen.add(0).and_then(|()| read_text(line, start, &mut self.sketch.message_id)),
-            b"model" => seen.add(1).and_then(|()| read_text(line, start, &mut self.sketch.model)),
-            b"stop_reason" => seen.add(2).and_then(|()| read_text(line, start, &mut self.sketch.stop_reason)),
             b"content" => {
                 seen.add(3)?;
                 let end = match line.get(start) {
                     Some(b'[') => self.blocks(start)?,
                     _ => skip_value(line, start),
                 };
-                (self.sketch.content, self.sketch.content_end) = (line.get(start..end), end);
+                self.sketch.content_end = end;
                 Some(end)
-            }
-            b"usage" => {
-                self.sketch.has_usage = line.get(start) == Some(&b'{');
-                Some(skip_value(line, start))
             }
             _ => Some(skip_value(line, start)),
         })
@@ -357,20 +308,11 @@ mod tests {
     /// Describes the sketch of a line.
     fn describe(sketch: &LineSketch<'_>) -> String {
         let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or(b"-")).into_owned();
-        let mut out = format!("{:?} {} <- {}", sketch.kind, text(sketch.uuid), text(sketch.parent));
-        let flags =
-            [sketch.is_sidechain, sketch.is_api_error, sketch.may_be_cut_off(), sketch.has_other_keys];
-        out += &format!(" {:?} {:?}", flags.map(u8::from), sketch.nested);
-        for value in [
-            sketch.timestamp,
-            sketch.request_id,
-            sketch.subtype,
-            sketch.body_type,
-            sketch.hook_event.or(sketch.agent_id),
-            sketch.message_id,
-            sketch.model,
-            sketch.content,
-        ] {
+        let mut out =
+            format!("{:?} {} {} {:?}", sketch.kind, text(sketch.uuid), sketch.is_sidechain, sketch.nested);
+        for value in
+            [sketch.timestamp, sketch.request_id, sketch.subtype, sketch.body_type, sketch.message_id]
+        {
             out += &format!(" {}", text(value));
         }
         for block in &sketch.blocks {
@@ -387,32 +329,25 @@ mod tests {
     #[test]
     fn a_result_has_the_id_of_its_call() {
         let line = r#"{"parentUuid":"p","isSidechain":false,"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":[{"type":"text","text":"\"}]"}],"is_error":true}]},"toolUseResult":{"uuid":"v"},"uuid":"u"}"#;
-        let content = &line[line.find('[').unwrap()..=line.rfind(']').unwrap()];
-        let expected =
-            format!("Some(User) u <- p [0, 0, 0, 1] None - - - - - - - {content}; ToolResult t - - true");
-        assert_eq!(read(line), Some(expected));
+        assert_eq!(read(line).as_deref(), Some("Some(User) u false None - - - - -; ToolResult t - - true"));
     }
 
     #[test]
     fn a_reply_is_read_to_its_end() {
         let content = r#"[{"type":"tool_use","id":"t","name":"Bash","input":{"id":"x"}},{"type":"text"},7]"#;
         let line = format!(
-            r#"{{"parentUuid":null,"message":{{"model":"m","id":"i","content":{content},"stop_reason":"refusal"}},"type":"assistant","uuid":"u","isApiErrorMessage":true,"requestId":"r","timestamp":"time"}}"#
+            r#"{{"parentUuid":null,"message":{{"model":"m","id":"i","content":{content},"stop_reason":"refusal"}},"type":"assistant","uuid":"u","isSidechain":true,"requestId":"r","timestamp":"time"}}"#
         );
         let blocks = r#"ToolUse t Bash {"id":"x"} false; Text - - - false"#;
-        let expected =
-            format!("Some(Assistant) u <- - [0, 1, 1, 0] None time r - - - i m {content}; {blocks}");
+        let expected = format!("Some(Assistant) u true None time r - - i; {blocks}");
         assert_eq!(read(&line), Some(expected));
     }
 
     #[test]
     fn a_progress_line_has_the_message_that_it_repeats() {
         let line = r#"{"type":"progress","data":{"type":"agent_progress","message":{"type":"assistant","timestamp":"y","message":{"id":"m","content":[]},"requestId":"r"}},"uuid":"u","timestamp":"x"}"#;
-        let nested = "Some(NestedSketch { kind: Some(Assistant), is_api_error: false })";
-        let expected = format!("Some(Progress) u <- - [0, 0, 0, 0] {nested} x r - agent_progress - m - []");
-        assert_eq!(read(line), Some(expected));
-        let line = line.replace(r#""r"}}"#, r#""r","agentId":"x"},"agentId":"a"}"#);
-        assert_eq!(LineSketch::read(line.as_bytes()).unwrap().agent_id, Some(&b"a"[..]));
+        let expected = "Some(Progress) u false Some(Some(Assistant)) x r - agent_progress m";
+        assert_eq!(read(line).as_deref(), Some(expected));
     }
 
     #[test]

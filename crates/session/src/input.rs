@@ -1,8 +1,5 @@
 //! Classification of user entries. Many entries with the role `user` were not typed by a person.
 
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
 use threadline_entry::lens::{System, User};
 use threadline_entry::{Entry, Kind, value};
 
@@ -69,37 +66,11 @@ const TAGS: &[(&str, InputKind)] = &[
     ("Operation stopped by hook", InputKind::HookStop),
 ];
 
-/// Finds the beginning of the names of tags with editor context.
-static EDITOR_TAG: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"ide_"));
-
-/// Finds escapes that may be letters of a tag.
-static LATIN_ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u00"));
-
 impl InputKind {
     /// Returns the kind of a text that begins with one of the [`TAGS`].
     pub(crate) fn of_tag(text: &str) -> Option<Self> {
         let text = text.trim_start();
         TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, input)| *input)
-    }
-
-    /// Returns whether a text, as written in a line, certainly is a prompt without a tag or editor context.
-    pub(crate) fn is_plain_text<'w>(written: &'w [u8]) -> bool {
-        // Tags are recognised after white space, which is written in these ways.
-        let space = |text: &&'w [u8]| {
-            [&b" "[..], b"\\n", b"\\r", b"\\t"].iter().find_map(|space| text.strip_prefix(*space))
-        };
-        let trimmed = std::iter::successors(Some(written), space).last().unwrap_or_default();
-        let is_plain_start = match trimmed {
-            [b'\\', escaped @ ..] => escaped.starts_with(b"\""),
-            _ => first_char(trimmed).is_some_and(|ch| {
-                !ch.is_whitespace() && !ch.is_control() && !TAGS.iter().any(|(tag, _)| tag.starts_with(ch))
-            }),
-        };
-        // An escape may be a letter of a tag, unless it is a control character.
-        let is_control = |at: usize| matches!(written.get(at + 4), Some(b'0' | b'1'));
-        is_plain_start
-            && EDITOR_TAG.find(written).is_none()
-            && LATIN_ESCAPE.find_iter(written).all(is_control)
     }
 
     /// Returns the kind of a `user` entry that contains no tool result.
@@ -310,48 +281,4 @@ pub fn editor_context(text: &str) -> Option<&str> {
         let inner = text.strip_prefix(&format!("<{tag}>"))?.strip_suffix(&format!("</{tag}>"))?;
         Some(inner.trim())
     })
-}
-
-fn first_char(text: &[u8]) -> Option<char> {
-    text[..text.len().min(4)].utf8_chunks().next()?.valid().chars().next()
-}
-
-#[cfg(test)]
-mod tests {
-    use threadline_entry::Entry;
-
-    use super::{InputKind, TAGS};
-
-    #[test]
-    fn plain_texts_are_prompts() {
-        let kind = |written: &str| {
-            let line = format!(r#"{{"type":"user","message":{{"role":"user","content":"{written}"}}}}"#);
-            InputKind::of_user(&Entry::parse(line.as_bytes()).0)
-        };
-        let plain = [
-            "Fix it",
-            "  \\n\\tFix it",
-            "\\\"quoted\\\"",
-            "\u{7ec7}\u{5e03}",
-            "\u{e9}t\u{e9}",
-            "2 + 2",
-            "a \\u001b[0m",
-        ];
-        for written in plain {
-            assert!(InputKind::is_plain_text(written.as_bytes()), "{written}");
-            assert_eq!(kind(written), InputKind::Prompt, "{written}");
-        }
-        let tags = TAGS.iter().map(|(tag, _)| tag.replace('"', "\\\""));
-        let spaces = ["", " ", "\\n", "\\t \\r\\n", "\\u0020", "\u{3000}", "\u{a0}"];
-        for tag in tags.chain(["\\u003ctick>".to_owned()]) {
-            for space in spaces {
-                let written = format!("{space}{tag} text");
-                assert!(!InputKind::is_plain_text(written.as_bytes()), "{written}");
-                assert_ne!(kind(&written), InputKind::Prompt, "{written}");
-            }
-        }
-        for written in ["", " ", "\\n", "\\u00", "\\", "<ide_selection>a</ide_selection> b"] {
-            assert!(!InputKind::is_plain_text(written.as_bytes()), "{written}");
-        }
-    }
 }

@@ -91,7 +91,6 @@ mod input;
 mod line_alignment;
 mod line_origin;
 mod lineage;
-mod log_scan;
 mod prompt_queue;
 mod replay;
 mod reply;
@@ -114,7 +113,6 @@ pub use index::{AgentIndex, CallIndex, EntryIndex, IndexRange, IndexType, IndexV
 pub use input::{InputKind, editor_context, is_command_caveat};
 pub use line_origin::{LineHistory, LineOrigin, MAX_CANDIDATES, UnknownReason, same_lines};
 pub use lineage::{ForkPoint, fork_point};
-pub use log_scan::{LogScan, ScannedCounts};
 pub use replay::{ClientVersion, MessageRole, ReplayBlock, ReplayMessage, ReplayRule, VersionError};
 pub use reply::Reply;
 pub use session::{ParentLink, Session};

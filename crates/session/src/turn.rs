@@ -60,32 +60,6 @@ impl Round {
     }
 }
 
-/// The facts about lines that determine the turns of a conversation.
-pub(crate) trait TurnLines {
-    /// Returns the kind of a line.
-    fn kind(&self, idx: EntryIndex) -> Kind;
-
-    /// Returns the kind of input of a line. `None` for a line that is not input.
-    fn input(&self, idx: EntryIndex) -> Option<InputKind>;
-
-    /// Returns whether a line is part of a reply of the model.
-    fn is_model_reply(&self, idx: EntryIndex) -> bool;
-
-    /// Returns the turn number that Claude Code recorded on a line. `None` on lines that cannot open a
-    /// turn.
-    fn turn_index(&self, idx: EntryIndex) -> Option<u64>;
-
-    /// Returns whether a line contains only editor context, images and documents, and no typed text.
-    fn has_no_typed_text(&self, idx: EntryIndex) -> bool;
-
-    /// Returns whether a line belongs to the next turn: the caveat before a command, or a session start
-    /// hook.
-    fn belongs_to_next_turn(&self, idx: EntryIndex) -> bool;
-
-    /// Returns the time at which a line was written.
-    fn timestamp(&self, idx: EntryIndex) -> Option<Millis>;
-}
-
 impl Session {
     /// Returns the turns of the active conversation.
     pub fn turns(&self) -> IndexVec<TurnIndex, Turn> {
@@ -94,7 +68,7 @@ impl Session {
 
     /// Returns the turns of a conversation.
     pub fn turns_of(&self, thread: &Thread) -> IndexVec<TurnIndex, Turn> {
-        split_turns(self, &self.parents_first(&thread.entries))
+        split_turns(self, &self.parents_first(&thread.entries)).into()
     }
 
     /// Returns entries in file order, except that every entry follows its parent. 2.1.300 may write a reply
@@ -131,57 +105,6 @@ impl Session {
     }
 }
 
-impl TurnLines for Session {
-    fn kind(&self, idx: EntryIndex) -> Kind {
-        self.entries()[idx].kind()
-    }
-
-    fn input(&self, idx: EntryIndex) -> Option<InputKind> {
-        Self::input(self, idx)
-    }
-
-    fn is_model_reply(&self, idx: EntryIndex) -> bool {
-        self.reply_of(idx).is_some_and(|reply| !self.replies()[reply].is_synthetic())
-    }
-
-    fn turn_index(&self, idx: EntryIndex) -> Option<u64> {
-        recorded_turn_index(&self.entries()[idx], self.input(idx)?)
-    }
-
-    fn has_no_typed_text(&self, idx: EntryIndex) -> bool {
-        has_no_typed_text(&self.entries()[idx])
-    }
-
-    fn belongs_to_next_turn(&self, idx: EntryIndex) -> bool {
-        belongs_to_next_turn(&self.entries()[idx], self.input(idx))
-    }
-
-    fn timestamp(&self, idx: EntryIndex) -> Option<Millis> {
-        Self::timestamp(self, idx)
-    }
-}
-
-/// Splits a conversation into turns. Every entry follows its parent.
-fn split_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> IndexVec<TurnIndex, Turn> {
-    let mut turns = Vec::new();
-    each_turn(lines, ordered, |mut turn| {
-        turn.entries.shrink_to_fit();
-        turns.push(turn);
-        Vec::new()
-    });
-    turns.into()
-}
-
-/// Returns the number of turns of a conversation.
-pub(crate) fn count_turns(lines: &impl TurnLines, ordered: &[EntryIndex]) -> u64 {
-    let mut n_turns = 0;
-    each_turn(lines, ordered, |turn| {
-        n_turns += 1;
-        turn.entries
-    });
-    n_turns
-}
-
 /// The turn that the next entries are added to.
 struct OpenTurn {
     turn: Turn,
@@ -194,29 +117,30 @@ struct OpenTurn {
 
 impl OpenTurn {
     /// Opens a turn with its first entries.
-    fn new(lines: &impl TurnLines, turn: Turn) -> Self {
+    fn new(session: &Session, turn: Turn) -> Self {
         let n_first = turn.entries.len();
         let mut opened = Self { turn, n_first, is_blank: true, has_model_reply: false };
         for at in 0..n_first {
-            opened.examine(lines, opened.turn.entries[at]);
+            opened.examine(session, opened.turn.entries[at]);
         }
         opened
     }
 
-    fn push(&mut self, lines: &impl TurnLines, idx: EntryIndex) {
-        self.examine(lines, idx);
+    fn push(&mut self, session: &Session, idx: EntryIndex) {
+        self.examine(session, idx);
         self.turn.entries.push(idx);
     }
 
-    fn examine(&mut self, lines: &impl TurnLines, idx: EntryIndex) {
-        self.is_blank = self.is_blank && is_blank(lines, idx);
-        self.has_model_reply = self.has_model_reply || lines.is_model_reply(idx);
+    fn examine(&mut self, session: &Session, idx: EntryIndex) {
+        self.is_blank = self.is_blank && is_blank(session, idx);
+        self.has_model_reply = self.has_model_reply || is_model_reply(session, idx);
     }
 
     /// Returns whether an entry of this kind continues the turn instead of opening a new one: nothing has
     /// been typed in the turn, or it was opened by a notification, and the model has not replied.
-    fn accepts_prompt(&self, lines: &impl TurnLines, input: InputKind) -> bool {
-        let is_notification = |idx: EntryIndex| lines.input(idx).is_some_and(InputKind::is_task_notification);
+    fn accepts_prompt(&self, session: &Session, input: InputKind) -> bool {
+        let is_notification =
+            |idx: EntryIndex| session.input(idx).is_some_and(InputKind::is_task_notification);
         if self.turn.prompt.is_some_and(is_notification) {
             return !self.has_model_reply;
         }
@@ -225,64 +149,58 @@ impl OpenTurn {
 
     /// Removes the last entries that belong to the turn that follows: the caveat before a command, and the
     /// hooks of a session start. Those that the turn was opened with stay, so each is moved at most once.
-    fn take_next_entries(&mut self, lines: &impl TurnLines) -> std::vec::Drain<'_, EntryIndex> {
+    fn take_next_entries(&mut self, session: &Session) -> std::vec::Drain<'_, EntryIndex> {
         let own = &self.turn.entries[self.n_first..];
-        let n_next = own.iter().rev().take_while(|&&idx| lines.belongs_to_next_turn(idx)).count();
+        let n_next = own.iter().rev().take_while(|&&idx| belongs_to_next_turn(session, idx)).count();
         self.turn.entries.drain(self.turn.entries.len() - n_next..)
     }
 }
 
-/// Calls `on_turn` for each turn of a conversation, which returns a list that may be reused.
-fn each_turn(
-    lines: &impl TurnLines,
-    ordered: &[EntryIndex],
-    mut on_turn: impl FnMut(Turn) -> Vec<EntryIndex>,
-) {
+/// Splits a conversation into turns. Every entry follows its parent.
+fn split_turns(session: &Session, ordered: &[EntryIndex]) -> Vec<Turn> {
+    let mut turns = Vec::new();
     let mut last: Option<OpenTurn> = None;
     // Hooks, attachments and injected text before the first prompt become part of its turn.
     let mut before = Vec::new();
-    let mut unused = Vec::new();
-    let local = local_commands(lines, ordered);
+    let local = local_commands(session, ordered);
     // The turn number that Claude Code recorded, in versions that do.
     let mut own_number = None;
     for &idx in ordered {
-        let mut input = lines.input(idx).filter(|input| input.opens_turn()).filter(|_| !local.contains(&idx));
-        if let Some(number) = lines.turn_index(idx) {
+        let mut input =
+            session.input(idx).filter(|input| input.opens_turn()).filter(|_| !local.contains(&idx));
+        if let Some(number) = recorded_turn_index(session, idx) {
             match own_number {
                 Some(before) if number == before => input = None,
-                Some(before) if number > before => input = input.or(lines.input(idx)),
+                Some(before) if number > before => input = input.or(session.input(idx)),
                 _ => {}
             }
             own_number = Some(number);
         }
         // Editor context, images and task notifications may be on separate lines before the prompt.
         let waiting =
-            last.as_mut().filter(|open| input.is_some_and(|input| open.accepts_prompt(lines, input)));
+            last.as_mut().filter(|open| input.is_some_and(|input| open.accepts_prompt(session, input)));
         if let Some(open) = waiting {
             (open.turn.prompt, input) = (Some(idx), None);
         }
-        let spoken = match lines.input(idx) {
+        let spoken = match session.input(idx) {
             Some(input) => input != InputKind::Meta && !input.is_command_line() && !input.is_command_output(),
-            None => lines.kind(idx) == Kind::Assistant,
+            None => session.entries()[idx].kind() == Kind::Assistant,
         };
         if input.is_some() || (last.is_none() && spoken) {
-            let mut entries = std::mem::take(&mut unused);
-            entries.clear();
-            entries.push(idx);
+            let mut entries = vec![idx];
             entries.append(&mut before);
             if let Some(last) = &mut last {
-                entries.extend(last.take_next_entries(lines));
+                entries.extend(last.take_next_entries(session));
                 last.turn.continues_in_next = input.is_some_and(|input| !input.is_typed());
             }
             let previous = last.as_ref().map(|open| &open.turn);
-            let round = round_after(lines, previous, idx);
+            let round = round_after(session, previous, idx);
             let number = previous.map_or(1, |previous| previous.number + 1);
             let prompt = input.map(|_| idx);
             let opened = Turn { number, prompt, entries, round, continues_in_next: false };
-            let previous = last.replace(OpenTurn::new(lines, opened));
-            unused = previous.map(|open| on_turn(open.turn)).unwrap_or_default();
+            turns.extend(last.replace(OpenTurn::new(session, opened)).map(|open| open.turn));
         } else if let Some(open) = &mut last {
-            open.push(lines, idx);
+            open.push(session, idx);
         } else {
             before.push(idx);
         }
@@ -290,28 +208,30 @@ fn each_turn(
     // The log contains no prompt and no reply, only local commands or injected text: they form one
     // turn.
     let mut last = last.map(|open| open.turn);
-    if last.is_none() && before.iter().any(|&idx| lines.input(idx).is_some()) {
+    if last.is_none() && before.iter().any(|&idx| session.input(idx).is_some()) {
         let round = Round::NewSession;
         last = Some(Turn { number: 1, prompt: None, entries: before, round, continues_in_next: false });
     }
-    last.map(on_turn);
+    turns.extend(last);
+    turns.iter_mut().for_each(|turn: &mut Turn| turn.entries.shrink_to_fit());
+    turns
 }
 
 /// Returns the commands that Claude Code executed itself, without a reply of the model: `/model`,
 /// `/cost`.
 ///
 /// They open no turn. Claude Code does not count them either.
-fn local_commands(lines: &impl TurnLines, entries: &[EntryIndex]) -> HashSet<EntryIndex> {
+fn local_commands(session: &Session, entries: &[EntryIndex]) -> HashSet<EntryIndex> {
     let mut local = HashSet::default();
     let (mut answered, mut printed) = (false, false);
     for &idx in entries.iter().rev() {
-        answered |= lines.is_model_reply(idx);
-        let Some(input) = lines.input(idx) else { continue };
+        answered |= is_model_reply(session, idx);
+        let Some(input) = session.input(idx) else { continue };
         printed |= input.is_command_output();
         if !input.opens_turn() {
             continue;
         }
-        let is_system = lines.kind(idx) == Kind::System;
+        let is_system = session.entries()[idx].kind() == Kind::System;
         if input.is_command_line() && (is_system || (printed && !answered)) {
             local.insert(idx);
         } else {
@@ -323,26 +243,34 @@ fn local_commands(lines: &impl TurnLines, entries: &[EntryIndex]) -> HashSet<Ent
 }
 
 /// Returns whether an entry is editor context, images or documents without typed text, or is not input.
-fn is_blank(lines: &impl TurnLines, idx: EntryIndex) -> bool {
-    match lines.kind(idx) {
-        Kind::User => lines.input(idx).is_some_and(InputKind::is_typed) && lines.has_no_typed_text(idx),
+fn is_blank(session: &Session, idx: EntryIndex) -> bool {
+    match session.entries()[idx].kind() {
+        Kind::User => {
+            session.input(idx).is_some_and(InputKind::is_typed) && has_no_typed_text(&session.entries()[idx])
+        }
         Kind::Assistant => false,
-        _ => lines.input(idx).is_none(),
+        _ => session.input(idx).is_none(),
     }
 }
 
 /// Returns how the entry that opens a turn continues the previous turn.
-fn round_after(lines: &impl TurnLines, before: Option<&Turn>, idx: EntryIndex) -> Round {
+fn round_after(session: &Session, before: Option<&Turn>, idx: EntryIndex) -> Round {
     let Some(before) = before else { return Round::NewSession };
-    let last = before.entries.iter().filter_map(|&idx| lines.timestamp(idx)).max();
-    match (last, lines.timestamp(idx)) {
+    let last = before.entries.iter().filter_map(|&idx| session.timestamp(idx)).max();
+    match (last, session.timestamp(idx)) {
         (Some(last), Some(now)) if now - last > RESUME_PAUSE => Round::Resume,
         _ => Round::NewRound,
     }
 }
 
+/// Returns whether an entry is part of a reply of the model.
+fn is_model_reply(session: &Session, idx: EntryIndex) -> bool {
+    session.reply_of(idx).is_some_and(|reply| !session.replies()[reply].is_synthetic())
+}
+
 /// Returns the turn number that Claude Code recorded on a line. `None` on lines that cannot open a turn.
-pub(crate) fn recorded_turn_index(entry: &Entry, input: InputKind) -> Option<u64> {
+fn recorded_turn_index(session: &Session, idx: EntryIndex) -> Option<u64> {
+    let (entry, input) = (&session.entries()[idx], session.input(idx)?);
     let can_open = !input.is_command_output()
         && !matches!(input, InputKind::ToolResult | InputKind::CompactSummary)
         && entry.kind() == Kind::User;
@@ -351,7 +279,7 @@ pub(crate) fn recorded_turn_index(entry: &Entry, input: InputKind) -> Option<u64
 }
 
 /// Returns whether an entry contains only editor context, images and documents, and no typed text.
-pub(crate) fn has_no_typed_text(entry: &Entry) -> bool {
+fn has_no_typed_text(entry: &Entry) -> bool {
     let content = entry.message().and_then(|message| message.content());
     let is_context = |block: Block<'_>| block.text().is_some_and(|text| editor_context(&text).is_some());
     let is_wordless =
@@ -361,11 +289,13 @@ pub(crate) fn has_no_typed_text(entry: &Entry) -> bool {
 
 /// Returns whether a line belongs to the next turn: the caveat before a command, or a session start
 /// hook.
-pub(crate) fn belongs_to_next_turn(entry: &Entry, input: Option<InputKind>) -> bool {
+fn belongs_to_next_turn(session: &Session, idx: EntryIndex) -> bool {
+    let entry = &session.entries()[idx];
     let hook = match entry.kind() {
         Kind::User => {
             let text = || entry.message()?.content()?.as_str();
-            return input == Some(InputKind::Meta) && text().is_some_and(|text| is_command_caveat(&text));
+            return session.input(idx) == Some(InputKind::Meta)
+                && text().is_some_and(|text| is_command_caveat(&text));
         }
         Kind::Progress => entry.lens::<Progress<'_>>().and_then(|line| line.data()?.hook_event()),
         Kind::Attachment => {
@@ -403,7 +333,7 @@ impl Turn {
     fn entries_without_local_commands(&self, session: &Session) -> &[EntryIndex] {
         let is_command = |&idx: &EntryIndex| {
             let is_command_line = session.input(idx).is_some_and(InputKind::is_command_line);
-            Some(idx) != self.prompt && (is_command_line || session.belongs_to_next_turn(idx))
+            Some(idx) != self.prompt && (is_command_line || belongs_to_next_turn(session, idx))
         };
         let answered =
             self.entries.iter().rposition(|&idx| session.reply_of(idx).is_some()).map_or(0, |at| at + 1);

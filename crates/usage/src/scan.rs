@@ -305,7 +305,7 @@ impl UsageScan {
         if !self.head.done {
             self.read_head(line.bytes);
         }
-        let nested = sketch.and_then(|sketch| sketch.nested?.kind);
+        let nested = sketch.and_then(|sketch| sketch.nested?);
         let is_record = sketch.is_none_or(|sketch| match sketch.kind {
             Some(Kind::System) => sketch.subtype == Some(value::COMPACT_BOUNDARY.as_bytes()),
             kind => kind == Some(Kind::CostState),

@@ -44,14 +44,6 @@ fn errors_on(writer: &TranscriptWriter<'_>, session: &Session, idx: EntryIndex) 
     writer.contents(idx).iter().filter(|(_, content)| is_error(content)).count()
 }
 
-/// Returns the number of errors of a line other than failed calls, which need the line of their result.
-pub(crate) fn count_line_errors(entry: Entry) -> u64 {
-    let mut family = SessionFamily::default();
-    family.main.push(entry, Vec::new());
-    let writer = TranscriptWriter::without_agents(TranscriptBuilder::new(&family), None);
-    errors_on(&writer, &family.main, EntryIndex::FIRST) as u64
-}
-
 /// Returns `false` for lines that certainly contain no error. Most do not, and their content need not be
 /// built.
 fn may_contain_error(session: &Session, idx: EntryIndex) -> bool {

@@ -137,7 +137,7 @@ pub use page_part::{OutlinePart, PagePart};
 pub use program_output::{OutputPart, output_parts, strip_colours};
 pub use query_text::add_condition;
 pub use selection::{FilterChoices, PAGE_SIZE, SelectedPage, Selection, SortBy, TypedTime, take_in_order};
-pub use session_card::{LogCountScan, LogCounts, LogTally, SessionCard, SessionCardFigures};
+pub use session_card::{LogCounts, LogTally, SessionCard, SessionCardFigures};
 pub use shell::{resume_command, resume_command_with, shell_word};
 pub use spending::{InheritedCalls, Spending, SpendingCounter};
 pub use threadline_entry::{Finding, Severity};

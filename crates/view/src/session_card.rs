@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use threadline_entry::{Kind, LineSketch, LogLine, Millis};
-use threadline_session::{LogScan, ScannedCounts, Session, SessionFamily};
+use threadline_entry::{Kind, Millis};
+use threadline_session::{Session, SessionFamily};
 use threadline_usage::UsageTotals;
 
 use crate::call_count::count_unbilled_tools;
-use crate::error_count::{count_line_errors, count_own_errors};
+use crate::error_count::count_own_errors;
 
 /// A session in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,30 +102,6 @@ pub struct LogCounts {
     pub agent_errors: BTreeMap<String, u64>,
     /// The calls of each tool that are not part of model calls, which have figures.
     pub unbilled_tools: BTreeMap<String, u64>,
-}
-
-/// Counts one log after another line by line, as [`LogCounts::of`] does, if they are ordinary ones.
-pub struct LogCountScan(LogScan);
-
-impl Default for LogCountScan {
-    fn default() -> Self {
-        Self(LogScan::new(count_line_errors))
-    }
-}
-
-impl LogCountScan {
-    /// Scans the next line. `sketch` is `None` if it has none.
-    pub fn line(&mut self, line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>) {
-        self.0.line(line, sketch);
-    }
-
-    /// Returns the counts, and prepares the scan for the next log. `None` if they need the whole session: see
-    /// [`LogScan`].
-    pub fn finish(&mut self) -> Option<LogCounts> {
-        let ScannedCounts { turns, errors, agents } = self.0.finish()?;
-        let agent_errors: BTreeMap<String, u64> = agents.into_iter().map(|id| (id, 0)).collect();
-        Some(LogCounts::new(turns, errors, agent_errors))
-    }
 }
 
 impl LogCounts {

@@ -4,7 +4,6 @@
 
 mod cards;
 mod changes;
-mod log_counts;
 mod samples;
 mod spending;
 mod transcript;
