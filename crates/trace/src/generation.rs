@@ -11,7 +11,7 @@ use threadline_usage::{LineUsage, Money, TokenCounts};
 use crate::attribute as name;
 use crate::id::{SpanId, TraceId};
 use crate::message;
-use crate::sent_replies::{SentReply, max_counts, tokens_since};
+use crate::sent_replies::{ReplyFigures, SentReply, tokens_since};
 use crate::span::{AttributeValue, SpanKind, TraceSpan};
 use crate::span_options::{Dialect, SpanOptions};
 use crate::turn::SpanBuilder;
@@ -30,8 +30,8 @@ pub(crate) struct Generation<'s> {
     pub(crate) is_error: bool,
     pub(crate) status: Option<u64>,
     usage: Option<LineUsage<'s>>,
-    /// The token counts sent before, in other traces.
-    sent_tokens: Option<TokenCounts>,
+    /// The figures sent before, in other traces.
+    sent_before: Option<ReplyFigures>,
     stop: Option<String>,
 }
 
@@ -81,21 +81,23 @@ impl<'s> Generation<'s> {
             is_error,
             status: assistant_lines().find_map(|line| line.api_error_status()),
             usage,
-            sent_tokens: None,
+            sent_before: None,
             stop: stops.next_back().map(Into::into),
             session,
             reply,
         }
     }
 
-    /// Returns the token counts of its lines.
-    pub(crate) fn tokens(&self) -> TokenCounts {
-        self.usage.as_ref().map(|usage| usage.tokens).unwrap_or_default()
+    /// Returns the figures of its lines.
+    pub(crate) fn figures(&self) -> ReplyFigures {
+        let of =
+            |usage: &LineUsage<'_>| ReplyFigures { tokens: usage.tokens, web_searches: usage.web_searches };
+        self.usage.as_ref().map(of).unwrap_or_default()
     }
 
     /// Returns whether the reply has more tokens than were sent.
     pub(crate) fn has_new_tokens(&self, sent: &SentReply) -> bool {
-        tokens_since(self.tokens(), sent.tokens) != TokenCounts::default()
+        tokens_since(self.figures().tokens, sent.figures.tokens) != TokenCounts::default()
     }
 
     /// Leaves out the tokens that were sent before, unless this span replaces the one with them: that has the
@@ -103,11 +105,12 @@ impl<'s> Generation<'s> {
     ///
     /// Lines that have fewer tokens than were sent do not lower them.
     pub(crate) fn exclude_sent(&mut self, sent: &SentReply, trace: TraceId) {
+        let figures = self.figures().max(sent.figures);
         if let Some(usage) = &mut self.usage {
-            usage.tokens = max_counts(usage.tokens, sent.tokens);
+            (usage.tokens, usage.web_searches) = (figures.tokens, figures.web_searches);
         }
-        let excluded = if sent.trace == trace { sent.in_other_traces } else { sent.tokens };
-        self.sent_tokens = Some(excluded).filter(|tokens| *tokens != TokenCounts::default());
+        let excluded = if sent.trace == trace { sent.in_other_traces } else { sent.figures };
+        self.sent_before = Some(excluded).filter(|figures| *figures != ReplyFigures::default());
     }
 
     /// Returns the content of the reply, as far as it may be sent.
@@ -172,11 +175,10 @@ impl<'s> Generation<'s> {
         span.add_some(name::META_REQUEST, lines().find_map(|line| line.request_id()).as_deref());
         let Some(usage) = &self.usage else { return span };
         let cost = usage.cost(options.prices);
-        let (tokens, cost) = match self.sent_tokens {
-            Some(sent) => {
-                let sent_cost =
-                    LineUsage { tokens: sent, web_searches: 0, ..usage.clone() }.cost(options.prices);
-                (tokens_since(usage.tokens, sent), cost.zip(sent_cost).map(|(cost, sent)| cost - sent))
+        let (tokens, cost) = match self.sent_before {
+            Some(ReplyFigures { tokens, web_searches }) => {
+                let sent_cost = LineUsage { tokens, web_searches, ..usage.clone() }.cost(options.prices);
+                (tokens_since(usage.tokens, tokens), cost.zip(sent_cost).map(|(cost, sent)| cost - sent))
             }
             None => (usage.tokens, cost),
         };

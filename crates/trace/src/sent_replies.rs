@@ -20,30 +20,37 @@ pub struct SentReplies {
     last: Option<String>,
 }
 
-/// The tokens of a reply that were sent, and under which trace.
+/// The figures of a reply that determine its cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReplyFigures {
+    pub(crate) tokens: TokenCounts,
+    pub(crate) web_searches: u64,
+}
+
+/// The figures of a reply that were sent, and under which trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentReply {
     /// The maximum count of each kind over all parts of the reply. Lines of one reply may disagree; counts
-    /// never decrease, so that no token is sent twice.
-    pub(crate) tokens: TokenCounts,
-    /// The part of `tokens` that was sent under traces before the last.
-    pub(crate) in_other_traces: TokenCounts,
+    /// never decrease, so that nothing is sent twice.
+    pub(crate) figures: ReplyFigures,
+    /// The part of `figures` that was sent under traces before the last.
+    pub(crate) in_other_traces: ReplyFigures,
     /// The trace of the last part.
     pub(crate) trace: TraceId,
 }
 
 impl SentReplies {
     /// Continues with the last reply sent by an earlier run.
-    pub fn from_last(id: &str, tokens: TokenCounts, trace: TraceId) -> Self {
+    pub(crate) fn from_last(id: &str, figures: ReplyFigures, trace: TraceId) -> Self {
         let mut sent = Self::default();
-        sent.add_reply(id, tokens, trace);
+        sent.add_reply(id, figures, trace);
         sent
     }
 
-    /// Returns the last reply sent and its token counts as sent.
-    pub fn last(&self) -> Option<(&str, TokenCounts)> {
+    /// Returns the last reply sent and its figures as sent.
+    pub(crate) fn last(&self) -> Option<(&str, ReplyFigures)> {
         let id = self.last.as_deref()?;
-        Some((id, self.replies.get(id)?.tokens))
+        Some((id, self.replies.get(id)?.figures))
     }
 
     /// Returns the part of a reply that was sent, or `None`.
@@ -51,17 +58,14 @@ impl SentReplies {
         self.replies.get(id).copied()
     }
 
-    pub(crate) fn add_reply(&mut self, id: &str, tokens: TokenCounts, trace: TraceId) {
-        let sent = self.replies.entry(id.to_owned()).or_insert(SentReply {
-            tokens,
-            in_other_traces: TokenCounts::default(),
-            trace,
-        });
+    pub(crate) fn add_reply(&mut self, id: &str, figures: ReplyFigures, trace: TraceId) {
+        let new = SentReply { figures, in_other_traces: ReplyFigures::default(), trace };
+        let sent = self.replies.entry(id.to_owned()).or_insert(new);
         if sent.trace != trace {
-            sent.in_other_traces = sent.tokens;
+            sent.in_other_traces = sent.figures;
             sent.trace = trace;
         }
-        sent.tokens = max_counts(tokens, sent.tokens);
+        sent.figures = sent.figures.max(figures);
         self.last = Some(id.into());
     }
 
@@ -75,14 +79,18 @@ impl SentReplies {
     }
 }
 
-/// Returns the larger count of each kind.
-pub(crate) fn max_counts(left: TokenCounts, right: TokenCounts) -> TokenCounts {
-    TokenCounts {
-        input: left.input.max(right.input),
-        output: left.output.max(right.output),
-        cache_read: left.cache_read.max(right.cache_read),
-        cache_write_5m: left.cache_write_5m.max(right.cache_write_5m),
-        cache_write_1h: left.cache_write_1h.max(right.cache_write_1h),
+impl ReplyFigures {
+    /// Returns the larger count of each kind.
+    pub(crate) fn max(self, other: Self) -> Self {
+        let (left, right) = (self.tokens, other.tokens);
+        let tokens = TokenCounts {
+            input: left.input.max(right.input),
+            output: left.output.max(right.output),
+            cache_read: left.cache_read.max(right.cache_read),
+            cache_write_5m: left.cache_write_5m.max(right.cache_write_5m),
+            cache_write_1h: left.cache_write_1h.max(right.cache_write_1h),
+        };
+        Self { tokens, web_searches: self.web_searches.max(other.web_searches) }
     }
 }
 

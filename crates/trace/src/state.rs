@@ -17,7 +17,7 @@ use threadline_usage::TokenCounts;
 
 use crate::id::{SpanId, TraceId};
 use crate::receiver_config::ReceiverConfig;
-use crate::sent_replies::SentReplies;
+use crate::sent_replies::{ReplyFigures, SentReplies};
 use crate::session_secrets::SecretLines;
 use crate::turn_splitter::TurnProgress;
 
@@ -46,6 +46,8 @@ pub struct ExportState {
     /// The last reply sent and its token counts as sent: input, output, cache read, 5-minute and 1-hour cache
     /// writes.
     reply: Option<(String, [u64; 5])>,
+    /// The web searches of that reply as sent.
+    reply_searches: u64,
     /// The keys of the turns sent. A log that was edited in place is read again from its start, and these
     /// turns are skipped.
     sent: BTreeSet<String>,
@@ -318,7 +320,8 @@ impl ExportState {
         let (input, output, cache_read) = (*input, *output, *cache_read);
         let (cache_write_5m, cache_write_1h) = (*cache_write_5m, *cache_write_1h);
         let tokens = TokenCounts { input, output, cache_read, cache_write_5m, cache_write_1h };
-        SentReplies::from_last(id, tokens, continued.trace)
+        let figures = ReplyFigures { tokens, web_searches: self.reply_searches };
+        SentReplies::from_last(id, figures, continued.trace)
     }
 
     /// Stores the last reply sent.
@@ -326,7 +329,8 @@ impl ExportState {
         let of = |tokens: TokenCounts| {
             [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write_5m, tokens.cache_write_1h]
         };
-        self.reply = sent.last().map(|(id, tokens)| (id.to_owned(), of(tokens)));
+        self.reply_searches = sent.last().map_or(0, |(_, figures)| figures.web_searches);
+        self.reply = sent.last().map(|(id, figures)| (id.to_owned(), of(figures.tokens)));
     }
 
     /// Forgets all progress, so that the whole log is sent again.

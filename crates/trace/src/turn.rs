@@ -328,7 +328,7 @@ impl<'a, 'b> SpanBuilder<'a, 'b> {
             }
             generation.exclude_sent(&sent, self.turn.trace);
         }
-        self.sent.add_reply(&key, generation.tokens(), self.turn.trace);
+        self.sent.add_reply(&key, generation.figures(), self.turn.trace);
         let content = generation.content(self.options);
         let text = content.text.clone();
         if generation.is_notice {

@@ -167,6 +167,26 @@ turn Turn 2 2..5 < {"role":"user","content":"two"} > {"role":"assistant","conten
 }
 
 #[test]
+fn the_web_searches_of_a_reply_in_two_parts_are_priced_once() {
+    let costs = |searches: &str| -> Vec<_> {
+        let log = format!(
+            r#"
+u1 user "one"
+a1 <- u1 reply msg_1 text "well" usage={{"input_tokens":10,"output_tokens":2{searches}}} model=claude-opus-5
+u2 <- a1 user "two"
+a2 <- a1 reply msg_1 text "done" usage={{"input_tokens":10,"output_tokens":9{searches}}} model=claude-opus-5
+"#
+        );
+        spans(&log).iter().filter_map(|span| span.usage?.1).collect()
+    };
+    let searched = costs(r#","server_tool_use":{"web_search_requests":2}"#);
+    let plain = costs("");
+    assert_eq!((searched.len(), plain.len()), (2, 2));
+    assert!(searched[0] > plain[0]);
+    assert_eq!(searched[1], plain[1]);
+}
+
+#[test]
 fn a_generation_has_the_attributes_of_both_dialects() {
     let log = r#"
 u1 user "hi"

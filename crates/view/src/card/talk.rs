@@ -100,7 +100,8 @@ impl CardInput<'_> {
         let questions: Vec<Question> = asked
             .into_iter()
             .flat_map(Json::items)
-            .map(|question| {
+            .enumerate()
+            .map(|(n_before, question)| {
                 let text = question.get("question").and_then(Json::as_str).unwrap_or_default().into_owned();
                 let options = question.get("options").into_iter().flat_map(Json::items);
                 let choice = |option: Json<'_>| {
@@ -114,7 +115,9 @@ impl CardInput<'_> {
                     Some(answer) => answer.into_owned(),
                     None => answer.raw().to_owned(),
                 });
-                let in_text = || self.answer_in_text(&text).filter(|_| is_first).map(str::to_owned);
+                // Claude Code asks at most four questions at once. Each is searched for in the whole text.
+                let is_searched = is_first && n_before < 16;
+                let in_text = || is_searched.then(|| self.answer_in_text(&text)).flatten().map(str::to_owned);
                 let answer = answer.or_else(in_text);
                 let notes = notes.get(&*text).filter(|_| is_first);
                 let notes = notes.and_then(|notes| notes.get("notes")?.as_str());
