@@ -25,7 +25,7 @@ use crate::turn::TurnPrompt;
 const MAX_SHELL_OUTPUT: usize = 30_000;
 
 /// The largest image of a prompt, in bytes. The API rejects larger ones.
-const MAX_IMAGE_BYTES: u64 = 3_750_000;
+pub const MAX_IMAGE_BYTES: u64 = 3_750_000;
 
 /// Reads an image as a content block of a prompt.
 ///

@@ -60,7 +60,7 @@ pub use event::{
     AgentEvent, CompactionEvent, ContextUsage, DeferredCall, Denial, RetryKind, TurnEnd, TurnSummary,
 };
 pub use hook::{HookCallbacks, HookEvent, HookOutcome, HookRun, HookSettings, HookSettingsError};
-pub use interactive::image_block;
+pub use interactive::{MAX_IMAGE_BYTES, image_block};
 pub use memory::{MemoryFile, MemoryKind, MemoryPaths, read_memory};
 pub use model_change::ModelChange;
 pub use partial_summary::{SummarizeError, SummaryPart};

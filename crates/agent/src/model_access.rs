@@ -17,7 +17,6 @@ pub(crate) struct ToolRequests {
 
 const SUMMARY_TOKENS: u64 = 4096;
 const SEARCH_TOKENS: u64 = 8192;
-const MAX_SEARCHES: u64 = 8;
 
 impl ToolRequests {
     fn send(&self, request: &MessagesRequest, cancel: &CancelToken) -> Result<Vec<RawObject>, String> {
@@ -46,7 +45,7 @@ impl ModelAccess for ToolRequests {
         let mut tool = RawObject::new()
             .with("type", "web_search_20250305")
             .with("name", "web_search")
-            .with("max_uses", MAX_SEARCHES);
+            .with("max_uses", 8);
         for (key, domains) in
             [("allowed_domains", search.allowed_domains), ("blocked_domains", search.blocked_domains)]
         {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::tz::TimeZone;
 use parking_lot::{Condvar, Mutex};
 use rayon::prelude::*;
-use threadline_entry::{LineBlock, LogLine, SkippedLine, abridge, parse_line};
+use threadline_entry::{LineBlock, LogLine, SkippedLine, parse_abridged};
 use threadline_session::Session;
 use threadline_store::{LogFile, SessionLogs};
 use threadline_usage::{
@@ -24,9 +24,6 @@ use threadline_view::{LogCounts, SessionCardFigures};
 
 use crate::live_log::MAX_ABRIDGED_STRING;
 use crate::usage::{LogScanner, left_out_note, unreadable};
-
-/// In lines longer than this, long strings are truncated before the line is parsed for its tally.
-const MAX_FULL_LINE: usize = 2 << 10;
 
 /// First interval between two publications while many logs are read. Each following one is twice as long.
 const FIRST_INTERVAL: Duration = Duration::from_millis(400);
@@ -344,20 +341,11 @@ pub(crate) fn read_figures(
     mut on_block: impl FnMut(&LineBlock<'_>),
 ) -> io::Result<LogFigures> {
     let mut session = Session::new();
-    let mut short = Vec::new();
     let (scanned, left_out) = scanner.scan_blocks(log, wants, |block| {
         on_block(block);
-        for line in block.lines() {
-            // The text of long strings does not matter, and parsing it takes most of the time.
-            let line = if line.bytes.len() > MAX_FULL_LINE {
-                short.clear();
-                abridge(line.bytes, MAX_ABRIDGED_STRING, &mut short);
-                LogLine { bytes: &short, ..line }
-            } else {
-                line
-            };
-            parse_line(&line, |entry, findings| session.push(entry, findings));
-        }
+        // The text of long strings does not matter, and parsing it takes most of the time.
+        let lines: Vec<LogLine<'_>> = block.lines().collect();
+        parse_abridged(&lines, MAX_ABRIDGED_STRING, |entry, findings| session.push(entry, findings));
     })?;
     Ok(LogFigures { scanned, counts: LogCounts::of(session), left_out })
 }

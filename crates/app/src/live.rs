@@ -28,9 +28,6 @@ use crate::mask::Mask;
 use crate::page_layout::{PageLayout, layout_memory};
 use crate::time::{millis, now};
 
-/// Long texts are truncated in longer lines when they are shown: no page should have megabytes of a text.
-const MAX_SHOWN_LINE: usize = 16 << 20;
-
 /// Maximum number of bytes of the lines that are joined into one diff.
 const MAX_EDITS: u64 = 64 << 20;
 
@@ -454,7 +451,7 @@ impl LiveSession {
         }
         let lines: Vec<u64> = lines.into_iter().collect();
         // Without the file, the titles of the truncated texts remain.
-        let Ok(session) = self.log_of(agent).session_of(&lines, usize::MAX) else { return HashMap::new() };
+        let Ok(session) = self.log_of(agent).session_of(&lines) else { return HashMap::new() };
         let entries = session.entries().iter();
         entries.filter_map(|entry| Some((entry.at().line_no, line_title(entry.clone())?))).collect()
     }
@@ -526,7 +523,7 @@ impl LiveSession {
             TranscriptLayout::required_entries(session, &all).into_iter().map(line).collect();
         needed.dedup();
         let mut family = SessionFamily::default();
-        family.main = self.log_of(agent).session_of(&needed, MAX_SHOWN_LINE)?;
+        family.main = self.log_of(agent).session_of(&needed)?;
         // A sub-agent without a log is inside the progress lines of the session.
         if agent.is_some_and(|agent| agent.position() >= self.agents.len()) {
             let id = selector.agent.as_deref();
@@ -615,7 +612,7 @@ impl LiveSession {
             if size > MAX_EDITS {
                 return Ok(None);
             }
-            whole.push(log.session_of(&lines, usize::MAX)?);
+            whole.push(log.session_of(&lines)?);
         }
         let mut whole = whole.into_iter();
         let main = whole.next().unwrap_or_default();

@@ -17,7 +17,7 @@ use threadline_entry::{
     Ending, Entry, Json, Kind, LogLine, Position, StringRole, decode, key, log_lines, parse_line, value,
     visit_strings,
 };
-use threadline_secret::{KnownSecrets, Replacer, Rules, SecretMatch, SecretPrinter, mask};
+use threadline_secret::{KnownSecrets, MAX_ROUNDS, Replacer, Rules, SecretMatch, SecretPrinter, mask};
 use threadline_session::Session;
 
 use crate::draft::EditDraft;
@@ -65,9 +65,6 @@ pub struct Redactor<'r> {
 
 /// The maximum length of the strings in `clean_strings`.
 const SHORT_STRING: usize = 64;
-
-/// The maximum number of passes over one text. Replacing a secret may reveal another.
-const MAX_PASSES: usize = 16;
 
 impl<'r> Redactor<'r> {
     /// Creates a redactor that has not learnt anything.
@@ -457,7 +454,7 @@ impl<'r> Redactor<'r> {
     /// the raw content of a JSON string.
     fn text(&mut self, key: &str, text: &str, escaped: bool) -> Option<String> {
         let mut clean: Option<String> = None;
-        for _ in 0..MAX_PASSES {
+        for _ in 0..MAX_ROUNDS {
             let now = clean.as_deref().unwrap_or(text);
             let decoded = if escaped { decode(now) } else { Cow::Borrowed(now) };
             let Some(next) = self.replaced(key, now, &decoded) else { break };

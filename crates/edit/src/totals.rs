@@ -3,7 +3,8 @@
 use sha2::{Digest as _, Sha256};
 use threadline_entry::{Entry, Kind, key};
 use threadline_session::{
-    ClientVersion, EntryIndex, IndexVec, RuleViolation, SoundnessBaseline, SoundnessChecker, SoundnessRule,
+    ClientVersion, EntryIndex, IndexVec, MAX_NAMED_LINES, RuleViolation, SoundnessBaseline, SoundnessChecker,
+    SoundnessRule,
 };
 
 use crate::arrange::{ResultOrigin, is_boundary, is_tree};
@@ -42,9 +43,6 @@ impl TurnChange {
         self.tokens.0 != self.tokens.1 || self.lines.0 != self.lines.1
     }
 }
-
-/// The number of lines beyond the limits that are named.
-const MAX_NAMED_LINES: usize = 10;
 
 impl PlanTotals {
     pub(crate) fn of(plan: &EditPlan<'_>) -> Self {

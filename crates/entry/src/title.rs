@@ -4,9 +4,6 @@ use crate::entry::Entry;
 use crate::kind::Kind;
 use crate::lens::User;
 
-/// The maximum length of a title made from a prompt, in characters.
-const MAX_CHARS: usize = 200;
-
 /// The texts that a title can be chosen from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TitleSources<'a> {
@@ -273,7 +270,7 @@ fn shorten(text: &str) -> String {
     let plan = plan.map(|plan| plan.trim_start().trim_start_matches(['#', ' ']));
     let plan = plan.and_then(|plan| plan.lines().next()).filter(|line| !line.is_empty());
     let text = plan.unwrap_or(text);
-    match text.char_indices().nth(MAX_CHARS) {
+    match text.char_indices().nth(200) {
         Some((end, _)) => one_line(before_long_word(text, end)) + "…",
         None => one_line(text),
     }

@@ -19,10 +19,6 @@ pub(crate) const SECTION_SIZE: usize = 128 << 10;
 /// work.
 const PIECE_SIZE: usize = 256 << 10;
 
-/// The maximum length of the queue of a [`SectionWriter`]. If it is longer, the producer compresses a piece
-/// itself.
-const MAX_QUEUED: usize = 8;
-
 /// Compressed sections stay in memory up to this size. Beyond it, all of them are written to the spool.
 const MAX_IN_MEMORY: usize = 3 << 20;
 
@@ -78,7 +74,8 @@ impl SectionWriter {
             return;
         }
         self.queue.push_markup(self.starts.len() - 1, std::mem::take(&mut self.buffer));
-        while self.queue.state.lock().queue.len() > MAX_QUEUED && self.queue.compress_one() {}
+        // If the queue is long, the producer compresses a section itself.
+        while self.queue.state.lock().queue.len() > 8 && self.queue.compress_one() {}
     }
 
     /// Writes all sections.

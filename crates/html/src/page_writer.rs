@@ -28,7 +28,7 @@ pub fn write_page(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut parts = parts.without_findings();
-    let (sender, receiver) = mpsc::sync_channel::<Box<TurnView>>(MAX_QUEUED_TURNS);
+    let (sender, receiver) = mpsc::sync_channel::<Box<TurnView>>(8);
     let render = move || {
         let mut page = page;
         for mut turn in receiver {
@@ -68,6 +68,3 @@ pub fn write_page(
     });
     page.finish(header, &end, branches, out)
 }
-
-/// Maximum number of turns that are built and not rendered yet.
-const MAX_QUEUED_TURNS: usize = 8;

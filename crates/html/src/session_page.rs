@@ -300,9 +300,6 @@ pub struct ChangesPage<'a> {
     pub settings: ViewerSettings,
 }
 
-/// Diffs with more changed lines are collapsed at first if there are several files.
-const MAX_OPEN_DIFF_LINES: usize = 400;
-
 /// Renders the page with the net changes of the files that a session edited.
 pub fn render_changes_page(page: &ChangesPage<'_>) -> Markup {
     let ChangesPage { changes, cwd, options, .. } = *page;
@@ -338,7 +335,8 @@ pub fn render_changes_page(page: &ChangesPage<'_>) -> Markup {
         body.lit("</ol><p><button type=\"button\" id=\"b-fold\" hidden>Collapse all</button></p></nav>\n");
     }
     for (number, ((file, hunks), counts)) in files.iter().zip(&counts).enumerate() {
-        let is_open = changes.len() == 1 || counts.0 + counts.1 <= MAX_OPEN_DIFF_LINES;
+        // Of several files, those with many changes are collapsed at first.
+        let is_open = changes.len() == 1 || counts.0 + counts.1 <= 400;
         body.lit("<details class=\"file\" id=\"file-").num(number as u64 + 1).lit("\"");
         body.lit(if is_open { " open><summary><h2>" } else { "><summary><h2>" });
         body.text(text_format::path(&file.path, cwd)).lit("</h2><span class=\"facts\">");

@@ -21,9 +21,6 @@ const ENVELOPE: usize = 700;
 /// The bytes of an answer about many sessions besides its items: counts and notes.
 const LIST_ENVELOPE: usize = 350;
 
-/// The sizes to which the texts of the first item of a page are shortened, one after another, until it fits.
-const FIRST_ITEM_LIMITS: [usize; 4] = [300, 150, 75, 40];
-
 /// A place in a list of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PagePlace {
@@ -119,7 +116,8 @@ impl<T: Serialize> AnswerPage<T> {
     pub(crate) fn push_shortened(&mut self, index: u64, make: impl Fn(usize) -> (T, String)) -> bool {
         let (mut item, mut text) = make(usize::MAX);
         if self.items.is_empty() {
-            for limit in FIRST_ITEM_LIMITS {
+            // The texts of the first item of a page are shortened until it fits.
+            for limit in [300, 150, 75, 40] {
                 if json_length(&item).max(text.len()) <= self.left {
                     break;
                 }

@@ -108,9 +108,8 @@ pub(crate) fn anchors() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|program| program.name)
 }
 
-/// The maximum length of a command, and the maximum number of its words.
+/// The maximum length of a command.
 const LONGEST: usize = 2000;
-const MOST_WORDS: usize = 100;
 
 /// Finds the passwords of the command that begins at `at`.
 pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usize>)) {
@@ -131,7 +130,7 @@ pub(crate) fn find(text: &str, at: Range<usize>, mut found: impl FnMut(Range<usi
     // Stops at the next command of the same name, which is handled separately. This keeps the total cost
     // linear.
     let own = memmem::find(&bytes[at.end..end], &bytes[at.clone()]).map_or(end, |next| at.end + next);
-    let mut words = CommandWords { text, at: at.end, end: own, left: MOST_WORDS };
+    let mut words = CommandWords { text, at: at.end, end: own };
     // Skips the rest of the name: `mysqldump`, `ldapsearch`.
     if !name.ends_with(' ') && bytes.get(at.end) != Some(&b' ') {
         words.next();
@@ -221,7 +220,6 @@ struct CommandWords<'t> {
     text: &'t str,
     at: usize,
     end: usize,
-    left: usize,
 }
 
 impl Iterator for CommandWords<'_> {
@@ -229,7 +227,6 @@ impl Iterator for CommandWords<'_> {
 
     fn next(&mut self) -> Option<Range<usize>> {
         let bytes = &self.text.as_bytes()[..self.end];
-        self.left = self.left.checked_sub(1)?;
         loop {
             match bytes.get(self.at)? {
                 b' ' | b'\t' => self.at += 1,
@@ -257,8 +254,7 @@ impl Iterator for CommandWords<'_> {
         }
         // A quote that is not closed ends a quoted command: `ssh host "mysql -p…"`.
         if let Some((_, opened)) = quote.filter(|(_, opened)| *opened > start) {
-            self.at = opened;
-            self.left = 0;
+            (self.at, self.end) = (opened, opened);
         }
         Some(unquoted(self.text, start..self.at)).filter(|word| !word.is_empty() || self.at > start)
     }

@@ -195,14 +195,11 @@ fn entity(bytes: &[u8]) -> Option<(usize, char)> {
     Some((end + 1, letter))
 }
 
-/// The maximum number of blanks and line breaks between a quote and a `+`.
-const MAX_BLANKS: usize = 64;
-
 /// Returns the range from the closing quote before a `+` to the opening quote after it. Backslashes before
 /// the quotes are included.
 fn concatenation(bytes: &[u8], plus: usize) -> Option<Range<usize>> {
     let blanks = |bytes: &mut dyn Iterator<Item = &u8>| {
-        bytes.take(MAX_BLANKS).take_while(|byte| byte.is_ascii_whitespace()).count()
+        bytes.take(64).take_while(|byte| byte.is_ascii_whitespace()).count()
     };
     let close = plus.checked_sub(1 + blanks(&mut bytes[..plus].iter().rev()))?;
     let open = plus + 1 + blanks(&mut bytes[plus + 1..].iter());

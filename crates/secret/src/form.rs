@@ -31,7 +31,7 @@ impl TokenForm {
             return None;
         }
         // More is too long for a token. A text may be one long word with very many prefixes.
-        let length = self.alphabet.run(&rest[..rest.len().min(self.length.1 + MAX_FULL_STOPS)]);
+        let length = self.alphabet.run(&rest[..rest.len().min(self.length.1 + 4)]);
         if length < self.length.0 {
             return Some(at + self.prefix.len() + self.wrapped_length(rest, length)?);
         }
@@ -68,11 +68,12 @@ impl TokenForm {
         }
         let mut token = text[..length].to_vec();
         let mut end = length;
-        for _ in 0..MAX_LINE_BREAKS {
+        // A token is on few lines, which are indented little.
+        for _ in 0..4 {
             let rest = &text[end..];
             let line = rest.strip_prefix(b"\\").unwrap_or(rest);
             let line = line.strip_prefix(b"\r").unwrap_or(line).strip_prefix(b"\n")?;
-            let indent = line.iter().take(MAX_INDENT).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+            let indent = line.iter().take(40).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
             let part = self.alphabet.run(&line[indent..]);
             if part == 0 {
                 return None;
@@ -103,14 +104,8 @@ impl TokenForm {
     }
 }
 
-/// The minimum number of characters of a token before its first line break, the maximum number of its line
-/// breaks, and the maximum indentation of its lines.
+/// The minimum number of characters of a token before its first line break.
 const MIN_WRAPPED: usize = 4;
-const MAX_LINE_BREAKS: usize = 4;
-const MAX_INDENT: usize = 40;
-
-/// The number of full stops after a token that are not counted.
-const MAX_FULL_STOPS: usize = 4;
 
 /// Returns whether a word may begin here: at a word boundary, or after an escape or a terminal colour.
 pub(crate) fn begins_word(text: &[u8], at: usize) -> bool {

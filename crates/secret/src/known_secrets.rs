@@ -14,6 +14,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use crate::alphabet::Alphabet;
 use crate::deobfuscate::{self, CopyDecoder, MIN_COPY};
 use crate::replacer::replace_ranges;
+use crate::rules::MAX_DEPTH;
 
 /// Shorter secrets are not searched, because they may be ordinary words.
 pub(crate) const SHORTEST: usize = MIN_COPY;
@@ -21,8 +22,6 @@ pub(crate) const SHORTEST: usize = MIN_COPY;
 const MIN_UNBOUNDED: usize = 16;
 /// The minimum length of the part of a secret that is masked at the end of an excerpt.
 const MIN_CUT: usize = 6;
-/// The maximum depth of nested encodings of a copy.
-const MAX_DEPTH: usize = 3;
 
 /// Secrets and their placeholders.
 ///

@@ -52,7 +52,7 @@ pub use known_secrets::KnownSecrets;
 pub use mask::mask;
 pub use printed::SecretPrinter;
 pub use replacer::Replacer;
-pub use rules::{Rules, SecretMatch};
+pub use rules::{MAX_ROUNDS, Rules, SecretMatch};
 
 /// The examples of the README.
 #[cfg(doctest)]

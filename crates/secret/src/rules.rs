@@ -78,10 +78,10 @@ pub(crate) const LONGEST_PLACEHOLDER: usize = 64;
 const LONGEST_MEMBER: usize = 4 << 10;
 
 /// The maximum number of times a text is searched again after replacements.
-pub(crate) const MAX_ROUNDS: usize = 16;
+pub const MAX_ROUNDS: usize = 16;
 
 /// The maximum depth of nested encodings.
-const MAX_DEPTH: usize = 3;
+pub(crate) const MAX_DEPTH: usize = 3;
 
 /// Words that announce the seed phrase of a wallet.
 const PHRASE_NAMES: &[&str] = &[

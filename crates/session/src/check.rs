@@ -20,10 +20,10 @@ const MANY_IMAGES: usize = 20;
 const MAX_IMAGE_BYTES: usize = 5 << 20;
 
 /// The number of lines beyond the limits that a finding names.
-const MAX_NAMED_LINES: usize = 10;
+pub const MAX_NAMED_LINES: usize = 10;
 
 /// The maximum number of lines examined around an API error. Claude Code gives up after fewer retries.
-const MAX_RETRY_LINES: usize = 64;
+pub const MAX_RETRY_LINES: usize = 64;
 
 /// A finding about one line, without its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -58,12 +58,6 @@ const WRAPPERS: &[&str] = &["command", "env", "exec", "nice", "nohup", "stdbuf",
 /// Programs that prepare the command after them.
 const PREPARATIONS: &[&str] = &[".", "cd", "export", "popd", "pushd", "set", "source", "unset"];
 
-/// The number of bytes of a command that are examined.
-const MAX_LENGTH: usize = 2000;
-
-/// The maximum number of bytes of a name of a program.
-const MAX_WORD: usize = 40;
-
 /// Returns the group of a shell command: the name of the program, and its sub-command if it has one.
 ///
 /// `cd app && FOO=1 cargo test -p loom` belongs to `cargo test`, `npm run build` to `npm run build`,
@@ -71,7 +65,8 @@ const MAX_WORD: usize = 40;
 /// command counts that does more than prepare the next one. A command that does not begin with the name of a
 /// program belongs to `(other)`. This is a grouping for people, not a parser of shells.
 pub fn command_group(command: &str) -> String {
-    let command = &command[..command.floor_char_boundary(MAX_LENGTH)];
+    // The program is near the beginning.
+    let command = &command[..command.floor_char_boundary(2000)];
     let mut first = None;
     for words in simple_commands(command) {
         let Some(group) = group(&words) else { continue };
@@ -164,7 +159,7 @@ fn group(words: &[String]) -> Option<String> {
 
 /// Returns whether a word may be the name of a program or of a sub-command.
 fn is_name(word: &str) -> bool {
-    word.len() <= MAX_WORD
+    word.len() <= 40
         && (word == "." || word.starts_with(|ch: char| ch.is_ascii_alphabetic() || ch == '_'))
         && word.chars().all(|ch| ch.is_ascii_alphanumeric() || "._+-:@".contains(ch))
 }

@@ -104,7 +104,7 @@ pub use activity::{
     ActivityPause, ActivityScan, ActivityState, CallActivity, LineMark, LogActivity, LogEnding, MAX_PAUSE,
 };
 pub use agent::{EmbeddedAgents, SessionFamily, Spawn, Subagent};
-pub use check::LineFault;
+pub use check::{LineFault, MAX_NAMED_LINES, MAX_RETRY_LINES};
 pub use command_group::command_group;
 pub use compaction::Compaction;
 pub use file_edit::{EditReplacement, FileEdit, FileText, LineHunk};

@@ -9,6 +9,7 @@ use crate::home::{Home, Store};
 use crate::id::{SessionId, is_plain_name};
 use crate::identity::{FileId, change_time};
 use crate::listing::Listing;
+use crate::log_file::MAX_DEPTH;
 use crate::private_file::is_private_name;
 
 /// A file of a home that belongs to a session, or the history of all prompts.
@@ -27,9 +28,6 @@ pub struct HomeFile {
     /// When the file or its metadata last changed; see [`LogFile::changed`](crate::LogFile::changed).
     pub changed: Option<i128>,
 }
-
-/// The maximum depth of directories below `projects` or `file-history`.
-const MAX_DEPTH: usize = 12;
 
 /// The folders of a home that contain files of sessions.
 const PROJECTS: &str = "projects";

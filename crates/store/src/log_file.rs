@@ -103,8 +103,8 @@ impl SessionLogs {
     }
 }
 
-/// The maximum depth of directories below a project folder, or below a given directory.
-const MAX_DEPTH: usize = 12;
+/// The maximum depth of directories below a project folder, `file-history`, or a given directory.
+pub(crate) const MAX_DEPTH: usize = 12;
 
 impl Store {
     /// Returns every log of the store, of sessions and of sub-agents in any layout, sorted by path.

@@ -93,9 +93,6 @@ impl SessionCandidate {
     }
 }
 
-/// The maximum number of similar sessions to report.
-const MAX_SIMILAR: usize = 5;
-
 /// Whether a unique part of a title selects its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartialTitles {
@@ -316,7 +313,7 @@ fn similar_sessions(needle: &str, sessions: &[(SessionFile, SessionPreview)]) ->
         }
     }
     scored.sort_by_key(|(score, _)| *score);
-    scored.into_iter().take(MAX_SIMILAR).map(|(_, candidate)| candidate).collect()
+    scored.into_iter().take(5).map(|(_, candidate)| candidate).collect()
 }
 
 /// Returns the Levenshtein distance of two texts.

@@ -366,13 +366,11 @@ pub(crate) fn code_line(line: TermText, room: usize) -> TermText {
     text!("  {line}").trim_end()
 }
 
-/// Longer URLs are not clickable: terminals and browsers limit their length, too.
-const MAX_CLICKABLE: usize = 2000;
-
 /// Returns whether a URL may become a clickable link.
 fn is_clickable(url: &str) -> bool {
     let known = ["https://", "http://", "mailto:"].iter().any(|scheme| url.starts_with(scheme));
-    known && url.len() <= MAX_CLICKABLE && !url.chars().any(char::is_control)
+    // Terminals and browsers limit the length of a URL.
+    known && url.len() <= 2000 && !url.chars().any(char::is_control)
 }
 
 fn concat(parts: &[TermText]) -> TermText {

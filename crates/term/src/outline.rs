@@ -7,9 +7,6 @@ use crate::page::{TermPage, TextLabel, truncate};
 use crate::table::{ColumnAlign, TableColumn, table};
 use crate::text::TermText;
 
-/// The maximum width of a turn title, on a page of any width.
-const MAX_TITLE_WIDTH: usize = 80;
-
 /// Less important columns are left out on a page on which a title would be shorter.
 const GOOD_TITLE_WIDTH: usize = 30;
 
@@ -49,7 +46,7 @@ fn cells(line: &OutlineLine) -> Vec<String> {
     let open = if line.open { " …" } else { "" };
     vec![
         line.number.to_string(),
-        truncate(if line.title.is_empty() { "(no prompt)" } else { &line.title }, MAX_TITLE_WIDTH),
+        truncate(if line.title.is_empty() { "(no prompt)" } else { &line.title }, 80),
         some(line.calls),
         some(line.errors),
         changed,

@@ -65,9 +65,6 @@ impl TextLabel {
     }
 }
 
-/// The maximum width of prose. Longer lines are hard to read.
-const MAX_PROSE_WIDTH: usize = 100;
-
 impl TermPage {
     /// Styles text according to its label.
     pub fn paint(self, label: TextLabel, text: impl Into<TermText>) -> TermText {
@@ -86,8 +83,7 @@ impl TermPage {
 
     /// Returns the number of columns for prose after an indent.
     pub(crate) fn prose_width(self, indent: usize) -> usize {
-        self.width
-            .map_or(usize::MAX, |width| width.min(MAX_PROSE_WIDTH + indent).saturating_sub(indent).max(20))
+        self.width.map_or(usize::MAX, |width| width.min(100 + indent).saturating_sub(indent).max(20))
     }
 
     /// Returns the number of columns for code or data after an indent.

@@ -38,9 +38,6 @@ pub struct TableColumn {
     pub drop_order: u8,
 }
 
-/// Cells are padded up to this width: one very long cell would make all rows as long.
-const MAX_PADDED_WIDTH: usize = 500;
-
 /// The usual minimum width of a truncated column.
 const MIN_COLUMN_WIDTH: usize = 12;
 
@@ -124,7 +121,8 @@ pub fn table(page: TermPage, columns: &[TableColumn], rows: &[Vec<String>]) -> T
     let mut widths: Vec<usize> = columns.iter().map(|column| column.name.width()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(to_one_line(cell).width().min(MAX_PADDED_WIDTH));
+            // One very long cell would make all rows as long.
+            *width = (*width).max(to_one_line(cell).width().min(500));
         }
     }
     let mut shown = vec![true; columns.len()];

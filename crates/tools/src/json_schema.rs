@@ -24,9 +24,6 @@ const MAX_DEPTH: usize = 64;
 /// The most schemas that are applied to one value, so that alternatives which refer to each other end.
 const MAX_STEPS: usize = 100_000;
 
-/// The most messages that are collected.
-const MAX_MESSAGES: usize = 50;
-
 impl JsonSchema {
     /// Returns a schema; `None` if it is neither an object nor a boolean.
     pub(crate) fn new(root: OrderedJson) -> Option<Self> {
@@ -71,7 +68,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn fail(&mut self, place: &Place, message: &str) {
-        if self.messages.len() < MAX_MESSAGES {
+        if self.messages.len() < 50 {
             let path = if place.path.is_empty() { "root" } else { &place.path };
             self.messages.push(format!("{path}: {message}"));
         }

@@ -224,7 +224,8 @@ impl SessionExport<'_> {
         learner.read_agents(files, &self.next.agents, saved.as_ref())?;
         // Nothing of these is sent, so that one that cannot be read does not prevent the export.
         let _ = learner.read_agents(&others.collect::<Vec<_>>(), &self.next.agents, saved.as_ref());
-        (self.secrets, self.secret_lines) = learner.finish();
+        let (secrets, lines) = learner.finish();
+        (self.secrets, self.secret_lines) = (secrets, Some(lines));
         Ok(())
     }
 

@@ -19,10 +19,6 @@ use crate::agent_runs::lines_from;
 /// id.
 pub(crate) type SecretLines = BTreeMap<String, BTreeSet<u64>>;
 
-/// The maximum number of lines whose offsets are saved. If a session has more of them, all of its lines are
-/// read again.
-const MAX_LINES: usize = 1000;
-
 /// Learns the secrets of a session.
 pub(crate) struct SecretLearner<'r> {
     redactor: Redactor<'r>,
@@ -82,9 +78,8 @@ impl<'r> SecretLearner<'r> {
         }
     }
 
-    /// Returns the secrets, and the lines to save; `None` if there are too many.
-    pub(crate) fn finish(self) -> (Option<KnownSecrets>, Option<SecretLines>) {
-        let n_lines: usize = self.lines.values().map(BTreeSet::len).sum();
-        (self.redactor.into_known(), (n_lines <= MAX_LINES).then_some(self.lines))
+    /// Returns the secrets, and the lines to save.
+    pub(crate) fn finish(self) -> (Option<KnownSecrets>, SecretLines) {
+        (self.redactor.into_known(), self.lines)
     }
 }

@@ -14,10 +14,6 @@ pub(crate) use self::history::PromptHistory;
 pub(crate) use self::text_area::{TextArea, shown};
 use self::vi::ViKeys;
 
-/// A paste with more newlines or characters is folded.
-const MAX_PASTE_NEWLINES: usize = 2;
-const MAX_PASTE_CHARS: usize = 800;
-
 /// A prompt that was entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EnteredPrompt {
@@ -112,7 +108,8 @@ impl Composer {
         } else if let Some(folded) = self.folded_before_cursor(&text) {
             self.area.delete(folded);
             self.area.insert(&text);
-        } else if text.matches('\n').count() > MAX_PASTE_NEWLINES || text.chars().count() > MAX_PASTE_CHARS {
+        // A long paste is folded.
+        } else if text.matches('\n').count() > 2 || text.chars().count() > 800 {
             self.attach(Paste::Text(text));
         } else {
             self.area.insert(&text);

@@ -9,15 +9,13 @@ use threadline_view::{DetailLevel, TranscriptBuilder};
 
 /// The number of bytes at the end of the log that are read.
 const READ_BYTES: u64 = 512 << 10;
-/// The number of turns that are shown.
-const MAX_TURNS: usize = 3;
 
 /// Returns the last turns of a log. Only its end is read, so that the time does not depend on its length.
 pub(crate) fn recent_lines(log: &Path, page: TermPage) -> Vec<TermText> {
     let Ok(bytes) = read_end(log) else { return Vec::new() };
     let family = SessionFamily::from_bytes(&bytes, []);
     let mut transcript = TranscriptBuilder::new(&family).transcript();
-    let earlier = transcript.turns.len().saturating_sub(MAX_TURNS);
+    let earlier = transcript.turns.len().saturating_sub(3);
     let style = TranscriptStyle { level: DetailLevel::Tools, zone: jiff::tz::TimeZone::UTC };
     let filter = threadline_view::TranscriptFilter::up_to_level(DetailLevel::Tools);
     let mut lines = vec![page.paint(TextLabel::Dim, "── last turns")];

@@ -16,12 +16,6 @@ use crate::inline_screen::Frame;
 use crate::message::{Phase, TodoStatus};
 use crate::model::{Model, RunningCall, RunningTurn};
 
-/// The largest number of rows of the composer, unless the terminal is small.
-const MAX_COMPOSER_ROWS: usize = 12;
-/// The rows of a list of completions.
-const MAX_COMPLETIONS: usize = 8;
-/// The rows of output of a running command.
-const MAX_OUTPUT_ROWS: usize = 5;
 /// The rows of the list of things to do.
 const MAX_TODO_ROWS: usize = 10;
 
@@ -132,7 +126,7 @@ fn call_lines(call: &RunningCall, page: TermPage, room: usize, now: Instant) -> 
     let mut lines = vec![call_line(page, "◦", &about, &elapsed(call.start, now))];
     let output = without_colours(&call.output);
     let output: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    let height = MAX_OUTPUT_ROWS.min(room / 2);
+    let height = 5.min(room / 2);
     for line in output.iter().skip(output.len().saturating_sub(height)) {
         lines.push(dim(page, &format!("    {line}")));
     }
@@ -215,7 +209,7 @@ fn composer_part(model: &Model, page: TermPage, rows: usize, now: Instant) -> Fr
     let area = &composer.area;
     let text_rows = area.rows(model.composer_width());
     let (row, column) = area.cursor_in(&text_rows);
-    let height = MAX_COMPOSER_ROWS.min((rows / 2).max(1));
+    let height = 12.min((rows / 2).max(1));
     let first = row.saturating_sub(height - 1).min(text_rows.len().saturating_sub(height));
     let mark = match area.text().as_bytes().first() {
         Some(b'!') => page.paint(TextLabel::Warning, "> "),
@@ -242,7 +236,7 @@ fn composer_part(model: &Model, page: TermPage, rows: usize, now: Instant) -> Fr
 
 fn completion_lines(model: &Model, page: TermPage, room: usize) -> Vec<TermText> {
     let Some(completion) = &model.composer.completion else { return Vec::new() };
-    let height = MAX_COMPLETIONS.min(room.max(1));
+    let height = 8.min(room.max(1));
     let first = completion.selected.saturating_sub(height - 1);
     let items = completion.items.iter().enumerate().skip(first).take(height);
     let width = completion.items.iter().map(|item| item.label.width()).max().unwrap_or(0).min(40);

@@ -34,9 +34,6 @@ pub struct UsageTotals {
     pub tool_calls: u64,
 }
 
-/// The maximum number of models that a text about models without a price names.
-const MAX_NAMED_MODELS: usize = 8;
-
 impl AddAssign<&Self> for UsageTotals {
     fn add_assign(&mut self, other: &Self) {
         self.calls += other.calls;
@@ -86,7 +83,7 @@ impl UsageTotals {
 
     /// Returns the names of the models without a price: the first few, and how many more there are.
     pub fn unpriced_models(&self) -> String {
-        let names: Vec<&str> = self.unpriced.iter().map(String::as_str).take(MAX_NAMED_MODELS).collect();
+        let names: Vec<&str> = self.unpriced.iter().map(String::as_str).take(8).collect();
         match self.unpriced.len() - names.len() {
             0 => names.join(", "),
             more => format!("{} and {more} more", names.join(", ")),

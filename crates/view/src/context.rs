@@ -141,8 +141,6 @@ const TOKENS_PER_BYTE: f64 = 0.28;
 const MAX_PARTS: usize = 40;
 /// The name for these tools.
 const OTHER_TOOLS: &str = "other tools";
-/// The number of added items that are listed per call.
-const MAX_ADDED: usize = 3;
 
 impl ContextLedger {
     /// Computes the windows of the active conversation of a session, or of the log of a sub-agent. Those of
@@ -182,7 +180,7 @@ impl ContextLedger {
             let miss = cache.advance(&call, reply.model.as_deref(), usage, tokens);
             let mut largest: Vec<&RawItem> = call.added.iter().collect();
             largest.sort_by_key(|item| std::cmp::Reverse(tokens_of(item)));
-            largest.truncate(MAX_ADDED);
+            largest.truncate(3);
             ledger.calls.push(ContextCall {
                 turn: turns.get(&call.entry_idx).copied(),
                 anchor: anchor(session.entries()[call.entry_idx].at().line_no, 0),

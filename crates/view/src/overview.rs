@@ -178,6 +178,9 @@ pub enum BinSize {
 }
 
 impl BinSize {
+    /// The maximum number of bins. Times of logs may be far in the past or the future.
+    pub const MAX_BINS: usize = 600;
+
     /// Returns the size for a period of this many days, so that there are enough bins and not too many.
     pub fn for_days(days: i64) -> Self {
         match days {

@@ -87,7 +87,8 @@ impl Server {
         let guard = AccessGuard::new(options.host, port, options.keys);
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
-            .max_blocking_threads(MAX_BLOCKING_THREADS)
+            // Further pages are queued.
+            .max_blocking_threads(8)
             .thread_name("serve")
             .enable_all()
             .build()?;
@@ -151,9 +152,6 @@ impl Server {
         served
     }
 }
-
-/// Maximum number of pages that are generated concurrently; further ones are queued.
-const MAX_BLOCKING_THREADS: usize = 8;
 
 /// Grace period for requests in progress at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(1500);

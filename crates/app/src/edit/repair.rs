@@ -12,9 +12,6 @@ use super::side_files::read;
 use super::{EditError, EditSession, EditTarget, NothingToDo, PlannedEdit, new_seed};
 use crate::check::all_findings;
 
-/// Number of lines that a note about a sub-agent names.
-const MAX_NAMED_LINES: usize = 4;
-
 /// A session with its faults, to be repaired.
 ///
 /// It owns the session with readable lines that the plan borrows.
@@ -137,7 +134,7 @@ impl RepairedAgent {
     fn add_to(&self, draft: &mut EditDraft<'_>) {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         for (why, lines) in &self.repairs {
-            let named: Vec<String> = lines.iter().take(MAX_NAMED_LINES).map(u64::to_string).collect();
+            let named: Vec<String> = lines.iter().take(4).map(u64::to_string).collect();
             let dots = if lines.len() > named.len() { ", …" } else { "" };
             let word = if lines.len() == 1 { "line" } else { "lines" };
             draft.add_side_note(format!("{name}: {why} ({word} {}{dots})", named.join(", ")));

@@ -22,13 +22,8 @@ use super::period::OverviewRange;
 use crate::config::App;
 use crate::time::{TimeRange, from_millis};
 
-/// The numbers of rows that an overview shows.
-const MAX_PROJECTS: usize = 8;
-const MAX_SESSIONS: usize = 8;
-const MAX_TOOLS: usize = 12;
-const MAX_COMMANDS: usize = 8;
-const MAX_FILES: usize = 10;
-const MAX_OPEN: usize = 8;
+/// The number of rows of most lists.
+const N_ROWS: usize = 8;
 
 /// How long a finished reply, and a call or question without a result, counts as waiting for a person.
 const REPLY_WAITS: Millis = 60 * 60 * 1000;
@@ -203,7 +198,7 @@ impl Computation<'_> {
             })
             .collect();
         overview.tools.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool.cmp(&b.tool)));
-        overview.tools.truncate(MAX_TOOLS);
+        overview.tools.truncate(12);
         let failing = commands.into_iter().filter(|(_, command)| command.failed > 0);
         overview.commands = failing
             .map(|(id, figures)| CommandFigures { command: self.shown(facts.name(id)), ..figures })
@@ -212,14 +207,14 @@ impl Computation<'_> {
         overview.commands.sort_by(|a, b| {
             (b.failed.cmp(&a.failed)).then(b.runs.cmp(&a.runs)).then_with(|| a.command.cmp(&b.command))
         });
-        overview.commands.truncate(MAX_COMMANDS);
+        overview.commands.truncate(N_ROWS);
         overview.n_files = files.len();
         let mut files: Vec<(u32, u64, u64)> =
             files.into_iter().map(|(path, (edits, sessions))| (path, edits, sessions.len() as u64)).collect();
         files.sort_by(|a, b| {
             b.1.cmp(&a.1).then(b.2.cmp(&a.2)).then_with(|| facts.name(a.0).cmp(facts.name(b.0)))
         });
-        let shown = files.into_iter().take(MAX_FILES);
+        let shown = files.into_iter().take(10);
         overview.files = shown
             .map(|(path, edits, sessions)| FileFigures {
                 path: self.shown(facts.name(path)),
@@ -268,13 +263,13 @@ impl Computation<'_> {
             let by_cost = b.usage.cost.cmp(&a.usage.cost);
             by_cost.then(b.sessions.cmp(&a.sessions)).then_with(|| a.project.cmp(&b.project))
         });
-        overview.projects.truncate(MAX_PROJECTS);
+        overview.projects.truncate(N_ROWS);
         let mut top: Vec<(u32, SessionSums)> = sums.into_iter().collect();
         top.sort_by(|(a, x), (b, y)| {
             let by_cost = y.usage.cost.cmp(&x.usage.cost);
             by_cost.then(y.calls.cmp(&x.calls)).then(y.prompts.cmp(&x.prompts)).then(a.cmp(b))
         });
-        let shown = top.into_iter().take(MAX_SESSIONS);
+        let shown = top.into_iter().take(N_ROWS);
         overview.sessions = shown
             .filter_map(|(index, sums)| {
                 let session = facts.session(index)?;
@@ -333,10 +328,10 @@ impl Computation<'_> {
                 last_active: session.last_active,
                 state,
             };
-            if is_live && overview.live.len() < MAX_OPEN {
+            if is_live && overview.live.len() < N_ROWS {
                 overview.live.push(open.clone());
             }
-            if waits && overview.waiting.len() < MAX_OPEN {
+            if waits && overview.waiting.len() < N_ROWS {
                 overview.waiting.push(open);
             }
         }

@@ -11,9 +11,6 @@ use super::facts::{OverviewFacts, SessionFact, UNDATED};
 use super::period::OverviewRange;
 use crate::config::App;
 
-/// The number of sessions that are shown.
-const MAX_SESSIONS: usize = 12;
-
 impl OverviewFacts {
     /// Returns details of a project in a period. The facts must be those of the project: see
     /// [`OverviewFacts::of_project`].
@@ -56,7 +53,7 @@ impl OverviewFacts {
             .filter(|(_, session)| session.title.is_some() && session.is_in(range))
             .collect();
         sessions.sort_by_key(|(_, session)| (Reverse(session.last_active), session.id.clone()));
-        sessions.truncate(MAX_SESSIONS);
+        sessions.truncate(12);
         let places: HashMap<u32, usize> =
             sessions.iter().enumerate().map(|(place, (index, _))| (*index, place)).collect();
         let mut shown: Vec<TopSession> = sessions

@@ -100,9 +100,6 @@ fn columns(first: &'static str) -> [TableColumn; 4] {
     ]
 }
 
-/// The maximum number of models that are named.
-const MAX_MODELS: usize = 8;
-
 fn figures(cx: &Context, comparison: &Comparison) -> TermText {
     let [a, b] = &comparison.sides;
     let number = |name: &str, value: &dyn Fn(&ComparedConversation) -> u64| {
@@ -117,7 +114,7 @@ fn figures(cx: &Context, comparison: &Comparison) -> TermText {
         vec![name.to_owned(), value(a), value(b), String::new()]
     };
     let models = |side: &ComparedConversation| {
-        let names: Vec<&str> = side.models.iter().take(MAX_MODELS).map(|model| short_model(model)).collect();
+        let names: Vec<&str> = side.models.iter().take(8).map(|model| short_model(model)).collect();
         match side.models.len() - names.len() {
             0 => names.join(", "),
             more => format!("{} and {more} more", names.join(", ")),

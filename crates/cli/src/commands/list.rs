@@ -198,9 +198,6 @@ fn write_notes(cx: &Context, filter: &CardFilter, n_found: usize, n_shown: usize
     });
 }
 
-/// The width up to which the names of projects are whole, before further columns are shown.
-const MAX_NAME_WIDTH: usize = 24;
-
 /// On a page with fewer columns, times and projects are shortened for the sake of the titles.
 const WIDE_PAGE: usize = 120;
 
@@ -256,7 +253,8 @@ impl ListLayout {
             true => TableColumn { drop_order: 1, ..TableColumn::text("project") },
             false => {
                 let width = sessions.iter().map(|session| project_name(session).chars().count() + 2).max();
-                let good_width = width.unwrap_or(0).min(MAX_NAME_WIDTH);
+                // Names of projects are whole up to this width, before further columns are shown.
+                let good_width = width.unwrap_or(0).min(24);
                 TableColumn { keeps_end: true, drop_order: 1, good_width, ..TableColumn::text("project") }
             }
         });

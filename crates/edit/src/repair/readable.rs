@@ -6,7 +6,7 @@ use foldhash::HashMap;
 use threadline_entry::key::{self, quoted};
 use threadline_entry::lens::{CompactMetadata, System};
 use threadline_entry::{Code, Ending, Entry, Finding, Json, Kind, Millis, Position, value};
-use threadline_session::{EntryIndex, ParentLink, Session};
+use threadline_session::{EntryIndex, MAX_RETRY_LINES, ParentLink, Session};
 
 use super::{Repair, with_value};
 use crate::ancestor_search::AncestorSearch;
@@ -372,9 +372,6 @@ fn open_compaction(session: &Session) -> Option<EntryIndex> {
     };
     (!last.metadata(session).is_some_and(kept)).then_some(last.boundary)
 }
-
-/// The maximum number of lines between a prompt and the retry that it skips. `check` has the same limit.
-const MAX_RETRY_LINES: usize = 64;
 
 /// The last known line of the conversation below each retry. Several prompts may skip the same one.
 type RetryEnds = HashMap<EntryIndex, EntryIndex>;

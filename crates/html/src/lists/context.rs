@@ -28,9 +28,6 @@ pub struct ContextPage<'a> {
     pub read_errors: &'a [String],
 }
 
-/// The maximum number of columns of the chart. Of more calls, some are left out.
-const MAX_COLUMNS: usize = 160;
-
 /// The series of the chart, from the bottom up.
 const LEGEND: [&str; 8] = [
     "system and tools",
@@ -95,7 +92,8 @@ pub fn context(page: &ContextPage<'_>) -> Markup {
 }
 
 fn chart(out: &mut Markup, here: &str, ledger: &ContextLedger) {
-    let step = ledger.calls.len().div_ceil(MAX_COLUMNS).max(1);
+    // Of more calls than columns, some are left out.
+    let step = ledger.calls.len().div_ceil(160).max(1);
     let column = |(at, call): (usize, &ContextCall)| {
         let mut heights = [0.0; LEGEND.len()];
         for (part, tokens) in &call.parts {
@@ -232,9 +230,6 @@ fn item_link(out: &mut Markup, here: &str, item: &WindowItem) {
     out.text(&name).lit("</a> ").text(&humanize::short_count(item.tokens));
 }
 
-/// The maximum number of unused outputs on the page.
-const MAX_UNUSED: usize = 50;
-
 fn unused(out: &mut Markup, here: &str, ledger: &ContextLedger) {
     out.lit("<section class=\"figure\"><h2>Output of which no line recurs</h2><p class=\"quiet\">");
     out.text(&humanize::plural(ledger.unused.len() as u64, "result")).lit(" with about ");
@@ -242,7 +237,7 @@ fn unused(out: &mut Markup, here: &str, ledger: &ContextLedger) {
     out.lit(" tokens. No line of them is in a later prompt, reply or call. An estimate: they may have been useful all the same.</p>");
     if !ledger.unused.is_empty() {
         out.lit("<table class=\"numbers\"><thead><tr><th scope=\"col\">Call</th><th scope=\"col\">Tool</th><th scope=\"col\" class=\"n\">Tokens</th></tr></thead><tbody>");
-        for item in ledger.unused.iter().take(MAX_UNUSED) {
+        for item in ledger.unused.iter().take(50) {
             out.lit("<tr><th scope=\"row\"><a href=\"").text(here).lit("#").text(&item.anchor).lit("\">");
             out.text(if item.label.is_empty() { &item.anchor } else { &item.label }).lit("</a></th><td>");
             if let WindowPart::Results(tool) = &item.part {

@@ -182,9 +182,6 @@ fn sums(out: &mut Markup, page: &UsagePage<'_>) {
     }
 }
 
-/// The maximum number of projects in the chart.
-const MAX_BARS: usize = 14;
-
 fn projects(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
     section(out, "By project", "cost, highest first");
@@ -193,7 +190,7 @@ fn projects(out: &mut Markup, page: &UsagePage<'_>) {
     let bars: Vec<ChartBar> = board
         .projects
         .iter()
-        .take(MAX_BARS)
+        .take(14)
         .map(|(project, totals)| ChartBar {
             label: text_format::excerpt(names[&**project], 24),
             href: Some(page.sessions_link(&[("project", project)])),

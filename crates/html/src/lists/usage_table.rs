@@ -45,9 +45,6 @@ pub(super) struct UsageTableRow<'a> {
     pub(super) extra: Option<String>,
 }
 
-/// Tables with more rows than this are collapsed.
-const MAX_OPEN_ROWS: usize = 8;
-
 /// Adds the table below a chart, with a total. It is collapsed if `rows` is large.
 pub(super) fn table<'a>(
     out: &mut Markup,
@@ -56,7 +53,7 @@ pub(super) fn table<'a>(
     total: &UsageTotals,
     rows: usize,
 ) {
-    let folded = rows > MAX_OPEN_ROWS;
+    let folded = rows > 8;
     if folded {
         out.lit("<details class=\"figures\"><summary>Table of ")
             .text(&humanize::plural(rows as u64, name))

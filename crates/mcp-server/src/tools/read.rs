@@ -114,9 +114,6 @@ pub(crate) struct ReadAnswer {
 /// The maximum size of an item in bytes, where several are read.
 const MAX_ITEM: usize = 2_500;
 
-/// The maximum size of the summary of an item in a list. The text of a call contains the whole command.
-const MAX_SUMMARY: usize = 500;
-
 /// The maximum size of the summary beside a whole item, and of the type of a sub-agent.
 const MAX_WHOLE_ITEM_SUMMARY: usize = 100;
 
@@ -266,7 +263,8 @@ impl SessionReader<'_> {
                 let space = MAX_ITEM.min(page.left().max(400));
                 let make = |limit: usize| {
                     let mut text = ItemText::of(item, level);
-                    text.shorten_summary(limit.min(MAX_SUMMARY));
+                    // The text of a call contains the whole command.
+                    text.shorten_summary(limit.min(500));
                     self.read_item(item, &text, number, space.min(limit))
                 };
                 if !page.push_shortened(joined_place(n, i), make) {

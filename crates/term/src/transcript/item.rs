@@ -24,9 +24,6 @@ const MAX_PROMPT_LINES: usize = 40;
 /// The maximum length in bytes of a thinking text, below [`DetailLevel::Full`].
 const MAX_THINKING_BYTES: usize = 400;
 
-/// The maximum width of the result summary of a call.
-const MAX_GIST_WIDTH: usize = 60;
-
 /// The minimum width of the subject of a call, and of the summary of its result.
 const MIN_CALL_PART: usize = 12;
 
@@ -244,7 +241,7 @@ impl TranscriptRenderer<'_> {
         let gist = one_line(&gist);
         let gist = truncate(
             &gist,
-            room.saturating_sub(subject.width().min(MIN_SUBJECT_WIDTH)).clamp(MIN_CALL_PART, MAX_GIST_WIDTH),
+            room.saturating_sub(subject.width().min(MIN_SUBJECT_WIDTH)).clamp(MIN_CALL_PART, 60),
         );
         let subject = truncate(&subject, room.saturating_sub(gist.width()).max(MIN_CALL_PART));
         let label = if failed { TextLabel::Error } else { TextLabel::Dim };

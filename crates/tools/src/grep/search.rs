@@ -66,9 +66,6 @@ const VERSION_CONTROL: &[&str] = &[".git", ".svn", ".hg", ".bzr", ".jj", ".sl"];
 /// The most text of all lines together, in bytes.
 const MAX_TEXT: usize = 16 << 20;
 
-/// The most threads of one search.
-const MAX_THREADS: usize = 8;
-
 impl SearchRequest<'_> {
     /// Returns the files with results, in the order of their folders.
     pub(super) fn run(&self, context: &ToolContext<'_>) -> Result<Vec<FileHit>, Failure> {
@@ -81,7 +78,7 @@ impl SearchRequest<'_> {
         }
         let stop = AtomicBool::new(false);
         let deadline = Instant::now() + context.limits.search_time;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
         let (jobs, queue) = sync_channel(4 * threads);
         let queue = Mutex::new(queue);
         let (results, collected) = channel();

@@ -12,9 +12,6 @@ use threadline_view::{CallView, ItemBody, ToolCard, TranscriptBuilder};
 
 use crate::message::{TodoLine, TodoStatus};
 
-/// The lines of a card that are shown.
-const MAX_CARD_LINES: usize = 24;
-
 /// The calls without a result.
 #[derive(Default)]
 pub(super) struct OpenCalls {
@@ -94,7 +91,7 @@ impl OpenCalls {
         let mut lines = Vec::new();
         if todos.is_none() {
             lines.push(TermText::new());
-            lines.extend(render_call(&view, page, MAX_CARD_LINES).lines());
+            lines.extend(render_call(&view, page, 24).lines());
         }
         EndedCall { lines, todos }
     }

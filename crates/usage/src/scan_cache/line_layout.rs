@@ -27,12 +27,6 @@ const MAX_PATH_KEYS: usize = 8;
 /// The maximum number of bytes of a layout worth caching.
 const MAX_LITERAL_BYTES: usize = 1 << 13;
 
-/// The maximum length of a value to be treated as stable.
-const MAX_STABLE_LENGTH: usize = 1 << 8;
-
-/// The number of changes in one log after which a value is no longer treated as stable.
-const MAX_CHANGES: u8 = 2;
-
 /// The layout of lines with the same structure.
 struct CachedLayout {
     /// The layout with every value as a variable part.
@@ -211,7 +205,7 @@ fn text_at(line: &[u8], (start, end): CompactSpan) -> &[u8] {
 
 /// Returns whether a value may be stable. Numbers are counts, which nearly always change.
 fn may_be_stable(text: &[u8]) -> bool {
-    text.len() <= MAX_STABLE_LENGTH && !matches!(text, [b'0'..=b'9' | b'-', ..])
+    text.len() <= 256 && !matches!(text, [b'0'..=b'9' | b'-', ..])
 }
 
 impl CachedLayout {
@@ -287,7 +281,8 @@ impl CachedLayout {
             if self.is_stable(i) && text != self.value(i) {
                 self.changes[i] += 1;
                 // A value that differs in the very next line differs in most of them.
-                if self.fast_path.is_none() || self.changes[i] > MAX_CHANGES || !may_be_stable(text) {
+                // A value that has changed more often in this log is not stable.
+                if self.fast_path.is_none() || self.changes[i] > 2 || !may_be_stable(text) {
                     self.stable &= !(1 << i);
                 }
             }
@@ -374,9 +369,6 @@ impl LineTemplate {
     }
 }
 
-/// The maximum number of values of a layout. Lines of Claude Code have fewer than a hundred.
-const MAX_STEPS: usize = 1_000;
-
 /// Scans a line from key to key and records its layout.
 struct LayoutRecorder<'l, 'p, const N: usize> {
     line: &'l [u8],
@@ -458,11 +450,8 @@ impl<const N: usize> LayoutRecorder<'_, '_, N> {
         Some(end)
     }
 
-    /// Records the literal text before a value. A line with very many values has no layout.
+    /// Records the literal text before a value.
     fn step(&mut self, start: usize, value: ValueAction) -> Option<()> {
-        if self.template.steps.len() >= MAX_STEPS {
-            return None;
-        }
         let between = self.line.get(self.at..start)?;
         self.template.literals.extend(between);
         self.template.steps.push(LayoutStep { length: between.len(), inline_values: Vec::new(), value });

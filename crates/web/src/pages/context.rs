@@ -4,17 +4,15 @@ use threadline_app::SessionContext;
 use threadline_html::{ContextPage, PageFrame, ViewerTab};
 use threadline_view::wire::{ContextObject, context_objects};
 
+use crate::pages::session_text::MAX_LOADED_BYTES;
 use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
-/// Larger sessions, in bytes, are not loaded for a page.
-const MAX_SIZE: u64 = 512 << 20;
-
 pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
     let id = request.path_param(0);
     let file = state.app.session(id)?;
-    if file.logs().found.iter().map(|log| log.size).sum::<u64>() > MAX_SIZE {
+    if file.logs().found.iter().map(|log| log.size).sum::<u64>() > MAX_LOADED_BYTES {
         return Err(PageError::failed("Session too large to analyse here")
             .with_hint(format!("Run `threadline context {id}` in a terminal.")));
     }

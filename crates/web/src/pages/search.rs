@@ -18,9 +18,6 @@ use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{PageError, PageResponse};
 use crate::state::ServerState;
 
-/// Maximum number of sessions on a page, and of matches shown per session; the others are only counted.
-const MAX_SESSIONS: usize = 50;
-const MAX_MATCHES_PER_SESSION: usize = 5;
 /// Maximum number of matches in JSON; `threadline search --json` has no limit.
 const MAX_JSON_MATCHES: usize = 10_000;
 
@@ -118,13 +115,9 @@ impl SearchResults {
             let last_active = |ranked: &RankedSession| scope.sessions[ranked.session].last_active();
             ranked.sort_by_key(|session| (Reverse(last_active(session)), session.session));
         }
-        ranked.truncate(MAX_SESSIONS);
+        ranked.truncate(50);
         let order: Vec<usize> = ranked.iter().map(|ranked| ranked.session).collect();
-        let limits = SearchLimits {
-            max_found: MAX_MATCHES_PER_SESSION,
-            expects_matches: true,
-            ..SearchLimits::default()
-        };
+        let limits = SearchLimits { max_found: 5, expects_matches: true, ..SearchLimits::default() };
         let mut rest = ranked.iter();
         let mut blocks = Vec::new();
         let Ok(()) = scope.search_in(&order, query, limits, cancelled, &mut |event| {

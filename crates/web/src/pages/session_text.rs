@@ -11,9 +11,9 @@ use crate::request::{PageRequest, ResponseFormat};
 use crate::response::{BodyChunks, PageError, PageResponse, json_line};
 use crate::state::ServerState;
 
-/// Larger sessions, in bytes, are not loaded as a whole. They are read turn by turn, without abandoned
+/// Larger sessions, in bytes, are not loaded as a whole. Their text is read turn by turn, without abandoned
 /// branches.
-const MAX_LOADED_BYTES: u64 = 512 << 20;
+pub(crate) const MAX_LOADED_BYTES: u64 = 512 << 20;
 
 /// The level of detail of Markdown: the default of `export markdown`.
 const LEVEL: DetailLevel = DetailLevel::Tools;

@@ -9,9 +9,6 @@ use super::super::facts::{OverviewFacts, QUARTER, UNDATED, UsageFact};
 use super::super::local_time::{LocalTime, date_of, day_number, since_text, start_of_day, until_text, zoned};
 use super::Computation;
 
-/// The most bins. Times of logs may be far in the past or the future.
-const MAX_BINS: usize = 600;
-
 impl OverviewFacts {
     /// Returns all models, highest cost first: the order of [`threadline_usage::CallGroups`].
     pub fn models(&self) -> Vec<String> {
@@ -97,7 +94,7 @@ impl Computation<'_> {
         }
         let mut day = size.first_day(last.date());
         let mut after = size.next_first_day(day);
-        while bins.bins.len() < MAX_BINS {
+        while bins.bins.len() < BinSize::MAX_BINS {
             let (start, end) = (start_of_day(day, self.zone), start_of_day(after, self.zone));
             bins.push(day_number(day), self.bin(size.label(day), (start, end), limits));
             let Some(before) = day.yesterday().ok().filter(|_| start > from) else { break };
@@ -114,7 +111,7 @@ impl Computation<'_> {
         let is_one_day = end - from <= 25 * HOUR;
         // Hours begin at a multiple of a quarter of an hour in every zone.
         let mut at = from;
-        while at < end && bins.bins.len() < MAX_BINS {
+        while at < end && bins.bins.len() < BinSize::MAX_BINS {
             let Some(hour) = local.hour_of(at) else { break };
             let start = at;
             while at < end && local.hour_of(at) == Some(hour) {

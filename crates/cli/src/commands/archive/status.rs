@@ -28,8 +28,6 @@ const CLEANUP_DAYS: f64 = 30.0;
 /// Sessions that will be deleted within this time are listed.
 const SOON: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-const MAX_LISTED: usize = 10;
-
 pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, CommandError> {
     let location = super::location(cx, cx.source.from.as_deref())?;
     // Without a push, the default archive does not exist yet.
@@ -59,7 +57,7 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, Com
             writeln!(answer, "  {:>6}  {what} ({})", sessions.len(), size(sessions))?;
         }
         writeln!(answer, "  {:>6}  in the archive only", status.archive_only.len())?;
-        let limit = if args.all { usize::MAX } else { MAX_LISTED };
+        let limit = if args.all { usize::MAX } else { 10 };
         for id in status.archive_only.iter().take(limit) {
             writeln!(answer, "          {}", visible(id))?;
         }

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use base64::Engine;
 use tempfile::TempPath;
+use threadline_agent::MAX_IMAGE_BYTES;
 
 use super::limited_process::output_of;
 
-/// The largest image, in bytes. The API rejects larger ones.
-const MAX_BYTES: u64 = 3_750_000;
 /// The timeout of a program.
 const LONGEST: Duration = Duration::from_secs(5);
 /// Programs that write the image to standard output: Wayland, X11, macOS.
@@ -36,17 +35,17 @@ pub(super) fn save_image(environment: &[(OsString, OsString)]) -> Result<TempPat
         command.args(args).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
         output_of(&mut command, "", max_bytes, LONGEST).filter(|bytes| !bytes.is_empty())
     };
-    let from_program = || PROGRAMS.iter().find_map(|(program, args)| run(program, args, MAX_BYTES + 1));
+    let from_program = || PROGRAMS.iter().find_map(|(program, args)| run(program, args, MAX_IMAGE_BYTES + 1));
     let from_powershell = || {
         let args = ["-NoProfile", "-NonInteractive", "-Command", POWERSHELL];
-        let text = run("powershell.exe", &args, MAX_BYTES * 4 / 3 + 8)?;
+        let text = run("powershell.exe", &args, MAX_IMAGE_BYTES * 4 / 3 + 8)?;
         base64::engine::general_purpose::STANDARD.decode(text.trim_ascii()).ok()
     };
     let image = from_program().or_else(from_powershell);
     let image = image
         .ok_or("There is no image in the clipboard, or no program to read it (wl-paste, xclip, pngpaste).")?;
     let extension = extension(&image).ok_or("The clipboard does not contain an image.")?;
-    if image.len() as u64 > MAX_BYTES {
+    if image.len() as u64 > MAX_IMAGE_BYTES {
         return Err("The image in the clipboard is too large: at most 3.75 MB can be sent.".to_owned());
     }
     let file = tempfile::Builder::new().prefix("threadline-").suffix(extension).tempfile();

@@ -59,9 +59,6 @@ pub(crate) struct PushArgs {
 /// A session that was not written to for this long is considered finished.
 pub(super) const FINISHED_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum number of attempts per request.
-const MAX_ATTEMPTS: u32 = 6;
-
 pub(crate) fn run(cx: &Context, args: &PushArgs) -> Result<CommandOutcome, CommandError> {
     let now = Timestamp::now();
     let (files, unread) = select_sessions(cx, args, now)?;
@@ -171,7 +168,7 @@ fn send_sessions(
         receiver: &sender,
         states: Some(&states),
         use_spool: false,
-        tries: MAX_ATTEMPTS,
+        tries: 6,
         until: None,
         now: now.as_millisecond(),
     };

@@ -84,9 +84,6 @@ pub(super) fn span_object<'a>(session: &'a str, span: &'a TraceSpan) -> SpanObje
     }
 }
 
-/// Spans at deeper levels are indented like those at this one.
-const MAX_INDENT: usize = 40;
-
 /// Renders the spans of a session as a tree, with totals. Passes the text to `write` line by line.
 pub(super) fn render(
     session: &str,
@@ -98,7 +95,8 @@ pub(super) fn render(
     for (span, place) in spans.in_order() {
         is_last_at.truncate(place.level);
         is_last_at.push(place.is_last);
-        let shown = &is_last_at[1..is_last_at.len().min(MAX_INDENT + 1)];
+        // Deeper spans are not indented further.
+        let shown = &is_last_at[1..is_last_at.len().min(40 + 1)];
         let mut indent = "  ".to_owned();
         if let Some((is_last, above)) = shown.split_last() {
             indent.extend(above.iter().map(|is_last| if *is_last { "   " } else { "│  " }));

@@ -109,7 +109,7 @@ impl UsageReport<'_> {
             CallGroupKey::Session { session, project } => {
                 let title = titles.get(session).map_or("–", |title| title);
                 // In a pipe, nothing else limits the title, which is not the last column.
-                vec![short_id(session).to_owned(), truncate(title, MAX_TITLE_WIDTH), path(project)]
+                vec![short_id(session).to_owned(), truncate(title, 60), path(project)]
             }
             CallGroupKey::Project(project) => vec![path(project)],
             CallGroupKey::Branch { project, branch } => vec![path(project), visible(branch).into_owned()],
@@ -308,9 +308,6 @@ impl UsageReport<'_> {
         }
     }
 }
-
-/// The maximum width of the title of a session in a table.
-const MAX_TITLE_WIDTH: usize = 60;
 
 /// Returns the names of the columns of a group's key.
 fn key_columns(by: GroupBy) -> &'static [&'static str] {

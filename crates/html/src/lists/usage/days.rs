@@ -15,10 +15,7 @@ use crate::text_format;
 
 /// The maximum number of days for which a chart has a column per day. Longer periods have one per week or
 /// month, as in the overview.
-const MAX_CHART_DAYS: i64 = 92;
-
-/// The maximum number of columns. Times of logs may be far in the past or the future.
-const MAX_COLUMNS: usize = 600;
+pub(super) const MAX_CHART_DAYS: usize = 92;
 
 /// A column of a chart over time.
 struct TimeBin<'a> {
@@ -70,11 +67,11 @@ impl TimeBin<'_> {
 fn time_bins(board: &UsageBoard) -> Vec<TimeBin<'_>> {
     let (Some(first), Some(last)) = (board.days.first(), board.days.last()) else { return Vec::new() };
     let n_days = first.day.until(last.day).map_or(0, |span| i64::from(span.get_days())) + 1;
-    let size = if n_days <= MAX_CHART_DAYS { BinSize::Day } else { BinSize::for_days(n_days) };
+    let size = if n_days <= MAX_CHART_DAYS as i64 { BinSize::Day } else { BinSize::for_days(n_days) };
     let mut rest = board.days.iter().rev().peekable();
     let mut bins = Vec::new();
     let mut start = size.first_day(last.day);
-    while bins.len() < MAX_COLUMNS && rest.peek().is_some() {
+    while bins.len() < BinSize::MAX_BINS && rest.peek().is_some() {
         let mut days: Vec<&DayUsage> = Vec::new();
         while let Some(day) = rest.next_if(|day| day.day >= start) {
             days.push(day);

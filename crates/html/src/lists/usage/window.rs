@@ -3,14 +3,12 @@
 use jiff::tz::TimeZone;
 use threadline_view::{LimitWindow, humanize};
 
+use super::days::MAX_CHART_DAYS;
 use super::{UsagePage, section};
 use crate::lists::chart::{self, ChartColumn, ColumnChart};
 use crate::lists::usage_table::{UsageTableRow, dollars, figures, table};
 use crate::markup::Markup;
 use crate::text_format;
-
-/// The maximum number of columns. The table lists all windows.
-const MAX_COLUMNS: usize = 92;
 
 pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
     let board = page.board;
@@ -19,7 +17,8 @@ pub(super) fn windows(out: &mut Markup, page: &UsagePage<'_>) {
         "Five-hour windows",
         "of a subscription; exact if Claude Code reported the end, otherwise estimated",
     );
-    let start = board.windows.len().saturating_sub(MAX_COLUMNS);
+    // The table lists all windows.
+    let start = board.windows.len().saturating_sub(MAX_CHART_DAYS);
     let drawn = &board.windows[start..];
     let columns: Vec<ChartColumn> = drawn
         .iter()

@@ -25,9 +25,6 @@ const DEBOUNCE: Duration = Duration::from_millis(60);
 const MAX_ROWS: usize = 1000;
 const MAX_MATCHES: usize = 200;
 
-/// Maximum number of sessions in the list if nothing is searched.
-const MAX_RECENT: usize = 100;
-
 /// A handle of the background search thread. Dropping it cancels the search and joins the thread.
 pub(super) struct BackgroundSearch {
     requests: Option<Sender<SearchRequest>>,
@@ -129,7 +126,7 @@ fn list_recent(
     let scope = app.search_scope(None, project);
     let by_path: HashMap<&Path, &SearchedSession> =
         scope.sessions.iter().map(|session| (&*session.path, session)).collect();
-    for recent in listed.iter().take(MAX_RECENT) {
+    for recent in listed.iter().take(100) {
         let Some(session) = by_path.get(&*recent.file.path) else { continue };
         let when = shown_time(recent.preview.last_active);
         tell(SearchMessage::Row(PickerRow { when, ..row(app, session) }))?;
