@@ -12,7 +12,6 @@ use threadline_secret::Rules;
 use threadline_store::Store;
 use threadline_usage::ModelCalls;
 use threadline_view::shell_word;
-use threadline_web::PageMasks;
 
 use crate::commands::UsageArgs;
 use crate::config::{AppliedSetting, ConfigFile, SettingSource, UserConfig};
@@ -241,16 +240,6 @@ impl Context {
     /// Returns the colours of pages.
     pub(crate) fn theme(&self) -> PageTheme {
         self.user.file.theme.unwrap_or_default().into()
-    }
-
-    /// Returns the masks that pages offer.
-    ///
-    /// # Errors
-    ///
-    /// If the rules of the configuration file cannot be read.
-    pub(crate) fn page_masks(&self) -> Result<PageMasks, CommandError> {
-        let rules = || secret_rules(&self.user.file);
-        Ok(PageMasks { secrets: Mask::new(rules()?), for_sharing: Mask::for_sharing(rules()?) })
     }
 
     /// Returns the sessions on disk.

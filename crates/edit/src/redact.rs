@@ -115,11 +115,6 @@ impl<'r> Redactor<'r> {
         hits
     }
 
-    /// Returns the number of different secrets that were found.
-    pub fn n_secrets(&self) -> usize {
-        self.replacer.len()
-    }
-
     /// Returns the number of different secrets that were found, by kind.
     pub fn secret_counts(&self) -> BTreeMap<String, usize> {
         self.replacer.counts()

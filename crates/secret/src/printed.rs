@@ -10,13 +10,7 @@ use crate::{assignment, heuristics};
 
 /// A command that prints a secret if its output is one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SecretPrinter {
-    certainty: Certainty,
-}
-
-/// How likely the output of a command is a secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Certainty {
+pub enum SecretPrinter {
     /// It prints a stored secret, which a person may have made up.
     Stored,
     /// It generates one, which is long.
@@ -104,16 +98,12 @@ impl SecretPrinter {
         if command.len() > MAX_COMMAND {
             return None;
         }
-        let certainty = if STORED_COMMANDS.is_match(command) {
-            Certainty::Stored
-        } else if GENERATED_COMMANDS.is_match(command) {
-            Certainty::Generated
-        } else if SELECTED_COMMANDS.is_match(command) {
-            Certainty::Selected
-        } else {
-            return None;
-        };
-        Some(Self { certainty })
+        let all = [
+            (&STORED_COMMANDS, Self::Stored),
+            (&GENERATED_COMMANDS, Self::Generated),
+            (&SELECTED_COMMANDS, Self::Selected),
+        ];
+        all.into_iter().find(|(commands, _)| commands.is_match(command)).map(|(_, printer)| printer)
     }
 
     /// Returns the secret that the output of the command consists of.
@@ -128,10 +118,10 @@ impl SecretPrinter {
             && !is_file(word)
             && heuristics::is_password(word);
         let is_secret = is_plain
-            && match self.certainty {
-                Certainty::Stored => word.bytes().any(|byte| byte.is_ascii_digit()) || is_secret_like(word),
-                Certainty::Generated => word.len() >= 16,
-                Certainty::Selected => !word.contains([':', '(', '{', '"', ',']) && is_secret_like(word),
+            && match self {
+                Self::Stored => word.bytes().any(|byte| byte.is_ascii_digit()) || is_secret_like(word),
+                Self::Generated => word.len() >= 16,
+                Self::Selected => !word.contains([':', '(', '{', '"', ',']) && is_secret_like(word),
             };
         let start = output.len() - output.trim_start().len();
         is_secret.then(|| start..start + word.len())

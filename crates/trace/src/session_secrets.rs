@@ -44,12 +44,19 @@ impl<'r> SecretLearner<'r> {
         let start = if saved.is_some() { from } else { 0 };
         for offset in saved.into_iter().flatten().filter(|offset| **offset < from) {
             if let Some(line) = lines_from(path, at(*offset))?.next()? {
-                self.learn_line(agent, *offset, line.bytes, true);
+                self.redactor.learn_line(&line);
             }
         }
         let mut lines = lines_from(path, at(start))?;
+        let mut incomplete = None;
         while let Some(line) = lines.next()? {
-            self.learn_line(agent, line.at.byte_offset, line.bytes, line.ending == Ending::Newline);
+            self.redactor.learn_line(&line);
+            incomplete = (line.ending == Ending::None).then_some(line.at);
+        }
+        let found = self.redactor.take_source_lines().into_iter().filter(|at| Some(*at) != incomplete);
+        let offsets: BTreeSet<u64> = found.map(|at| at.byte_offset).collect();
+        if !offsets.is_empty() {
+            self.lines.insert(agent.to_owned(), offsets);
         }
         Ok(())
     }
@@ -68,14 +75,6 @@ impl<'r> SecretLearner<'r> {
             self.read_log(&file.id, &file.path, from, saved)?;
         }
         Ok(())
-    }
-
-    fn learn_line(&mut self, agent: &str, offset: u64, line: &[u8], is_complete: bool) {
-        let n_before = self.redactor.n_secrets();
-        self.redactor.learn_log(line);
-        if is_complete && self.redactor.n_secrets() > n_before {
-            self.lines.entry(agent.to_owned()).or_default().insert(offset);
-        }
     }
 
     /// Returns the secrets, and the lines to save.

@@ -20,5 +20,5 @@ mod watch;
 
 pub use connection::ConnectionLimits;
 pub use guard::AccessKeys;
-pub use server::{PageMasks, Server, ServerOptions, StopHandle};
+pub use server::{Server, ServerOptions, StopHandle};
 pub use token_server::TokenServer;

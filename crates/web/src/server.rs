@@ -30,26 +30,12 @@ pub struct ServerOptions {
     pub limits: ConnectionLimits,
     /// The time zone in which times are shown.
     pub zone: TimeZone,
-    /// The masks that pages offer.
-    pub mask: PageMasks,
+    /// Masks secrets, for the switch on the pages. Not used if the application masks secrets itself.
+    pub mask: Mask,
+    /// Also masks what should not be shared, for exported pages.
+    pub sharing_mask: Mask,
     /// The colours of the pages.
     pub theme: PageTheme,
-}
-
-/// The masks that pages offer.
-#[derive(Clone, Debug)]
-pub struct PageMasks {
-    /// Masks secrets, for the switch on the pages. Not used if the application masks secrets itself.
-    pub secrets: Mask,
-    /// Also masks what should not be shared, for exported pages.
-    pub for_sharing: Mask,
-}
-
-impl Default for PageMasks {
-    /// Masks by the built-in rules.
-    fn default() -> Self {
-        Self { secrets: Mask::built_in(), for_sharing: Mask::built_in_for_sharing() }
-    }
 }
 
 /// A server that is bound to an address. It serves requests once it is [run](Server::run).
@@ -93,7 +79,8 @@ impl Server {
             .enable_all()
             .build()?;
         let states =
-            ServerStates::new(app, options.zone, &options.mask, options.theme).map_err(io::Error::other)?;
+            ServerStates::new(app, options.zone, (options.mask, options.sharing_mask), options.theme)
+                .map_err(io::Error::other)?;
         let state = states.plain().clone();
         let router = pages::router(states)
             .layer(axum::middleware::from_fn_with_state(guard.clone(), guard::check_access));

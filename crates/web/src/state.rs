@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, header};
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use threadline_app::{
-    App, AppError, CardList, ListedCards, LiveSession, OverviewReader, PriceBook, SessionCache,
+    App, AppError, CardList, ListedCards, LiveSession, Mask, OverviewReader, PriceBook, SessionCache,
     SessionCounter,
 };
 
@@ -15,7 +15,6 @@ use threadline_html::{Masking, PageTheme, ViewerSettings};
 
 use crate::change_notifier::ChangeNotifier;
 use crate::response::PageError;
-use crate::server::PageMasks;
 use crate::watch::SessionWatches;
 
 /// The state of the server, as requests see it that mask secrets or do not. Cheap to clone.
@@ -34,14 +33,14 @@ impl ServerStates {
     pub(crate) fn new(
         app: Arc<App>,
         zone: TimeZone,
-        mask: &PageMasks,
+        (mask, sharing_mask): (Mask, Mask),
         theme: PageTheme,
     ) -> Result<Self, AppError> {
-        let sharing = Arc::new(app.with_mask(mask.for_sharing.clone()));
+        let sharing = Arc::new(app.with_mask(sharing_mask));
         let always = app.config().mask.is_on();
         let masked_app = match always {
             true => Arc::clone(&app),
-            false => Arc::new(app.with_mask(mask.secrets.clone())),
+            false => Arc::new(app.with_mask(mask)),
         };
         let shared = SharedState::new(&app, &zone)?;
         let masking = if always { Masking::Always } else { Masking::On };

@@ -3,6 +3,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use threadline_app::Mask;
 use threadline_web::{AccessKeys, ConnectionLimits, Server, ServerOptions};
 
 use crate::context::Context;
@@ -47,7 +48,8 @@ pub(crate) fn run(cx: &Context, args: &ServeArgs) -> Result<CommandOutcome, Comm
         keys: AccessKeys { token: random_key()?, code: random_key()?, cookie: random_key()? },
         limits: ConnectionLimits::default(),
         zone: crate::env::time_zone(),
-        mask: cx.page_masks()?,
+        mask: Mask::new(cx.secret_rules()?),
+        sharing_mask: Mask::for_sharing(cx.secret_rules()?),
         theme: cx.theme(),
     };
     // Reports an error in the price list before the server starts.

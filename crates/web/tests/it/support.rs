@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use threadline_app::{App, AppConfig};
+use threadline_app::{App, AppConfig, Mask};
 use threadline_testkit::{Browser, TestHome};
-use threadline_web::{AccessKeys, ConnectionLimits, PageMasks, Server, ServerOptions, StopHandle};
+use threadline_web::{AccessKeys, ConnectionLimits, Server, ServerOptions, StopHandle};
 
 /// A server over a home, stopped when dropped.
 pub(crate) struct TestServer {
@@ -58,7 +58,8 @@ impl TestServer {
             keys: keys.clone(),
             limits,
             zone: jiff::tz::TimeZone::UTC,
-            mask: PageMasks::default(),
+            mask: Mask::built_in(),
+            sharing_mask: Mask::built_in_for_sharing(),
             theme: threadline_html::PageTheme::Auto,
         };
         let server = Server::bind(app(root), options).unwrap();
