@@ -368,7 +368,7 @@ impl MarkdownWriter {
         let ticks = tick.repeat(longest.max(2) + 1);
         self.in_list = true;
         // Every line of a text is indented, and there may be very many short ones.
-        let indent = " ".repeat(depth * 2 + 2);
+        let indent = " ".repeat(depth.min(MAX_FENCE_DEPTH) * 2 + 2);
         let _ = writeln!(self.out, "{indent}{ticks}{language}");
         for line in text.lines() {
             let _ = writeln!(self.out, "{indent}{line}");
@@ -376,6 +376,9 @@ impl MarkdownWriter {
         let _ = writeln!(self.out, "{indent}{ticks}");
     }
 }
+
+/// Fenced blocks deeper in nested sub-agents are indented like those of this depth. Three levels are rare.
+const MAX_FENCE_DEPTH: usize = 40;
 
 /// A text with more backticks in a row is fenced with tildes.
 const LONG_FENCE: usize = 100;
