@@ -193,8 +193,9 @@ impl LogsReader {
             return Ok(ReadLog { content, keeps: false, unread: Vec::new() });
         }
         let mut scan = ActivityScan::default();
-        let (scanned, left_out) =
-            scanner.scan_lines(log, ScanOptions::default(), |line, outline| scan.line(line, outline))?;
+        let (scanned, left_out) = scanner.scan_blocks(log, ScanOptions::default(), |block| {
+            block.sketches().for_each(|(line, sketch)| scan.line(&line, sketch.as_ref()));
+        })?;
         let activity = scan.finish();
         let is_settled = || LogVersion::of(log).is_some_and(|version| version.is_settled(self.now));
         // Lines that were skipped are reported every time.

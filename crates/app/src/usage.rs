@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
-use threadline_entry::{LineBlock, LineReader, LineSketch, LogLine, Millis, SkippedLine};
+use threadline_entry::{LineBlock, LineReader, Millis, SkippedLine};
 use threadline_store::{Listing, LogFile, PreviewReader, SessionFile, logs_below, open_regular};
 use threadline_usage::{
     CallLedger, LogSource, ModelCall, ModelCalls, PriceBook, ScanCache, ScanOptions, ScannedLog, UsageScan,
@@ -222,21 +222,6 @@ impl LogScanner {
         self.reader.scan(log, wants, |scan, block| {
             scan.block(block);
             on_block(block);
-        })
-    }
-
-    /// Does the same, and passes every line with its sketch to `each`.
-    pub(crate) fn scan_lines(
-        &mut self,
-        log: &LogFile,
-        wants: ScanOptions,
-        mut each: impl FnMut(&LogLine<'_>, Option<&LineSketch<'_>>),
-    ) -> io::Result<(ScannedLog, Vec<SkippedLine>)> {
-        self.reader.scan(log, wants, |scan, block| {
-            for (line, sketch) in block.sketches() {
-                scan.line(&line, sketch.as_ref());
-                each(&line, sketch.as_ref());
-            }
         })
     }
 }

@@ -1,14 +1,13 @@
-//! Reads the place of a line in the conversation, and the blocks of its message, without parsing it.
+//! Reads the ids and the time of a line, and the blocks of its message, without parsing it.
 //!
-//! For scans that count over all logs of a home. A line is read from key to key, and values that do not
+//! For the scan of the activity in all logs of a home. A line is read from key to key, and values that do not
 //! matter are skipped. A line with unusual syntax has no sketch, and must be parsed.
 
 use crate::json::{find_special, skip_value, skip_white, visit_members};
 use crate::kind::Kind;
 use crate::value;
 
-/// The members of a line that determine its place in the conversation. Texts are as written, and contain no
-/// escapes.
+/// The members of a line that matter for its activity. Texts are as written, and contain no escapes.
 #[derive(Clone, Debug, Default)]
 pub struct LineSketch<'a> {
     /// The kind of the line; `None` if it has no type.
@@ -23,15 +22,11 @@ pub struct LineSketch<'a> {
     pub is_sidechain: bool,
     /// The type of an attachment or of a progress report.
     pub body_type: Option<&'a [u8]>,
-    /// The kind of the line that a progress line repeats; `Some(None)` if that has no type.
-    pub nested: Option<Option<Kind>>,
     /// The id that the API gave to the reply. Like the following ones, it is that of the message of the line,
     /// or of the message that a progress line repeats.
     pub message_id: Option<&'a [u8]>,
     /// The id of the request that the reply answers.
     pub request_id: Option<&'a [u8]>,
-    /// The offset after the content of the message; zero if there is none.
-    pub content_end: usize,
     /// The blocks of the message.
     pub blocks: Vec<BlockSketch<'a>>,
 }
@@ -58,7 +53,7 @@ impl<'a> LineSketch<'a> {
     /// Returns `None` if the line is not an object, if a key that matters occurs twice, or if its value
     /// contains escapes or has an unexpected type.
     pub fn read(line: &'a [u8]) -> Option<Self> {
-        let mut reader = SketchReader { line, sketch: Self::default(), has_message: false };
+        let mut reader = SketchReader { line, sketch: Self::default(), has_message: false, is_nested: false };
         reader.line()?;
         Some(reader.sketch)
     }
@@ -69,6 +64,8 @@ struct SketchReader<'a> {
     line: &'a [u8],
     sketch: LineSketch<'a>,
     has_message: bool,
+    /// Whether the message is that of a line that a progress line repeats.
+    is_nested: bool,
 }
 
 /// The number of the key with the id of the request, which is asked for after the line was read.
@@ -112,7 +109,7 @@ impl<'a> SketchReader<'a> {
             _ => Some(skip_value(line, start)),
         })?;
         // A line that repeats another one has no request of its own.
-        let has_two_requests = self.sketch.nested.is_some() && seen.contains(REQUEST_ID);
+        let has_two_requests = self.is_nested && seen.contains(REQUEST_ID);
         // Other writers leave out the type of a reply, or put the content next to the type.
         let is_from_other_writer = match self.sketch.kind {
             None => self.has_message,
@@ -141,15 +138,13 @@ impl<'a> SketchReader<'a> {
         if line.get(start) != Some(&b'{') {
             return Some(skip_value(line, start));
         }
-        let mut kind = None;
         let mut seen = SeenKeys::default();
         let end = visit_members(line, start, |key, start| match key {
-            b"type" => seen.add(0).and_then(|()| read_kind(line, start, &mut kind)),
             b"message" => seen.add(2).and_then(|()| self.message(start)),
             b"requestId" => seen.add(3).and_then(|()| read_text(line, start, &mut self.sketch.request_id)),
             _ => Some(skip_value(line, start)),
         })?;
-        self.sketch.nested = Some(kind);
+        self.is_nested = true;
         Some(end)
     }
 
@@ -165,12 +160,10 @@ impl<'a> SketchReader<'a> {
             b"id" => seen.add(0).and_then(|()| read_text(line, start, &mut self.sketch.message_id)),
             b"content" => {
                 seen.add(3)?;
-                let end = match line.get(start) {
-                    Some(b'[') => self.blocks(start)?,
-                    _ => skip_value(line, start),
-                };
-                self.sketch.content_end = end;
-                Some(end)
+                match line.get(start) {
+                    Some(b'[') => self.blocks(start),
+                    _ => Some(skip_value(line, start)),
+                }
             }
             _ => Some(skip_value(line, start)),
         })
@@ -308,8 +301,7 @@ mod tests {
     /// Describes the sketch of a line.
     fn describe(sketch: &LineSketch<'_>) -> String {
         let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or(b"-")).into_owned();
-        let mut out =
-            format!("{:?} {} {} {:?}", sketch.kind, text(sketch.uuid), sketch.is_sidechain, sketch.nested);
+        let mut out = format!("{:?} {} {}", sketch.kind, text(sketch.uuid), sketch.is_sidechain);
         for value in
             [sketch.timestamp, sketch.request_id, sketch.subtype, sketch.body_type, sketch.message_id]
         {
@@ -329,7 +321,7 @@ mod tests {
     #[test]
     fn a_result_has_the_id_of_its_call() {
         let line = r#"{"parentUuid":"p","isSidechain":false,"type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":[{"type":"text","text":"\"}]"}],"is_error":true}]},"toolUseResult":{"uuid":"v"},"uuid":"u"}"#;
-        assert_eq!(read(line).as_deref(), Some("Some(User) u false None - - - - -; ToolResult t - - true"));
+        assert_eq!(read(line).as_deref(), Some("Some(User) u false - - - - -; ToolResult t - - true"));
     }
 
     #[test]
@@ -339,14 +331,14 @@ mod tests {
             r#"{{"parentUuid":null,"message":{{"model":"m","id":"i","content":{content},"stop_reason":"refusal"}},"type":"assistant","uuid":"u","isSidechain":true,"requestId":"r","timestamp":"time"}}"#
         );
         let blocks = r#"ToolUse t Bash {"id":"x"} false; Text - - - false"#;
-        let expected = format!("Some(Assistant) u true None time r - - i; {blocks}");
+        let expected = format!("Some(Assistant) u true time r - - i; {blocks}");
         assert_eq!(read(&line), Some(expected));
     }
 
     #[test]
     fn a_progress_line_has_the_message_that_it_repeats() {
         let line = r#"{"type":"progress","data":{"type":"agent_progress","message":{"type":"assistant","timestamp":"y","message":{"id":"m","content":[]},"requestId":"r"}},"uuid":"u","timestamp":"x"}"#;
-        let expected = "Some(Progress) u false Some(Some(Assistant)) x r - agent_progress m";
+        let expected = "Some(Progress) u false x r - agent_progress m";
         assert_eq!(read(line).as_deref(), Some(expected));
     }
 

@@ -216,7 +216,6 @@ impl ActivityScan {
             subtype,
             body_type: queued,
             blocks: blocks.collect(),
-            ..LineSketch::default()
         };
         self.add(line, &sketch);
     }

@@ -261,7 +261,7 @@ impl UsageScan {
                 counted.0 = start;
                 line.at.line_no = counted.1;
             }
-            self.scan_line(&line, hit, None);
+            self.scan_line(&line, hit);
         }
         let boundary = self.cache.boundary.clone();
         let mut records: Vec<LogLine<'_>> = block.hits(&boundary).map(|(line, _)| line).collect();
@@ -298,36 +298,6 @@ impl UsageScan {
         }
     }
 
-    /// Scans the next line, for callers that need the sketches of all lines. `sketch` is `None` if it has
-    /// none. Returns the same calls as [`UsageScan::block`],
-    /// but neither records nor lines.
-    pub fn line(&mut self, line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>) {
-        if !self.head.done {
-            self.read_head(line.bytes);
-        }
-        let nested = sketch.and_then(|sketch| sketch.nested?);
-        let is_record = sketch.is_none_or(|sketch| match sketch.kind {
-            Some(Kind::System) => sketch.subtype == Some(value::COMPACT_BOUNDARY.as_bytes()),
-            kind => kind == Some(Kind::CostState),
-        });
-        if is_record {
-            self.add_record(&Entry::parse(line.bytes).0, line);
-        }
-        let is_reply = sketch.is_none_or(|sketch| match sketch.kind {
-            Some(Kind::Progress) => nested == Some(Kind::Assistant),
-            kind => kind == Some(Kind::Assistant),
-        });
-        if !is_reply {
-            return;
-        }
-        // The figures follow the content.
-        let start = sketch.map_or(0, |sketch| sketch.content_end);
-        let after_content = self.cache.usage.find(&line.bytes[start..]).map(|hit| start + hit);
-        if let Some(hit) = after_content.or_else(|| self.cache.usage.find(&line.bytes[..start])) {
-            self.scan_line(line, hit, sketch);
-        }
-    }
-
     /// Exchanges the cache for that of another scan, so that logs that are in memory share one.
     pub fn swap_cache(&mut self, cache: &mut ScanCache) {
         std::mem::swap(&mut self.cache, cache);
@@ -346,7 +316,7 @@ impl UsageScan {
             return self.add_record(entry, &line);
         }
         if let Some(hit) = self.cache.usage.find(line.bytes) {
-            self.scan_line(&line, hit, None);
+            self.scan_line(&line, hit);
         }
     }
 
@@ -397,7 +367,7 @@ impl UsageScan {
     }
 
     /// Scans a line that may contain a call: `"usage"` is at offset `hit`.
-    fn scan_line(&mut self, line: &LogLine<'_>, hit: usize, sketch: Option<&LineSketch<'_>>) {
+    fn scan_line(&mut self, line: &LogLine<'_>, hit: usize) {
         let cache = &mut self.cache;
         let hit = cache.first_key.find(line.bytes, hit);
         if let Some(values) = cache.layouts.read(line.bytes, hit) {
@@ -406,11 +376,11 @@ impl UsageScan {
                 cache.n_plain += 1;
                 let key = api_id_key(id);
                 let place = self.add_row(key, row, line);
-                self.add_tools(line, sketch, place, key);
+                self.add_tools(line, place, key);
                 return;
             }
             if let Some(top) = LineValues::from_layout(&values) {
-                let row = self.add_line(top.classify(), line, sketch);
+                let row = self.add_line(top.classify(), line);
                 if let Some(row) = row.filter(|_| !self.options.records) {
                     self.cache.plain_replies.learn(&values, row);
                 }
@@ -418,7 +388,7 @@ impl UsageScan {
             }
         }
         if let Some(top) = LineValues::skim(line.bytes, hit) {
-            self.add_line(top.classify(), line, sketch);
+            self.add_line(top.classify(), line);
             return;
         }
         // Unusual lines are parsed in full: several objects on one line, a byte order mark, invalid UTF-8.
@@ -436,7 +406,6 @@ impl UsageScan {
                     self.add_line(
                         LineValues::of(entry).classify(),
                         &LogLine { bytes: entry.as_bytes(), ..*line },
-                        None,
                     );
                 }
             }
@@ -444,14 +413,9 @@ impl UsageScan {
     }
 
     /// Adds the classified line to the output. Returns the row of a reply if it has exactly one.
-    fn add_line<'l>(
-        &mut self,
-        seen: LineClass<'l>,
-        line: &LogLine<'l>,
-        sketch: Option<&LineSketch<'_>>,
-    ) -> Option<CallRow> {
+    fn add_line<'l>(&mut self, seen: LineClass<'l>, line: &LogLine<'l>) -> Option<CallRow> {
         match seen {
-            LineClass::Reply(reply) => return self.add(reply, line, sketch),
+            LineClass::Reply(reply) => return self.add(reply, line),
             LineClass::Notice { at, more, reason } => {
                 if self.options.limits
                     && let Some(at) = at
@@ -474,12 +438,7 @@ impl UsageScan {
         }
     }
 
-    fn add<'l>(
-        &mut self,
-        mut reply: ReplyLine<'l>,
-        line: &LogLine<'l>,
-        sketch: Option<&LineSketch<'_>>,
-    ) -> Option<CallRow> {
+    fn add<'l>(&mut self, mut reply: ReplyLine<'l>, line: &LogLine<'l>) -> Option<CallRow> {
         let has_own_id = reply.message_id.as_deref().is_some_and(|id| id.starts_with("msg_"));
         if reply.rare.is_none() && !has_own_id {
             reply.rare = Some(RareValues::skim(line.bytes));
@@ -527,7 +486,7 @@ impl UsageScan {
             let place = self.add_row(key.step(n as u64), advice, line);
             self.record(line, &reply, place, advice);
         }
-        self.add_tools(line, sketch, place, key);
+        self.add_tools(line, place, key);
         reply.figures.advisors.is_empty().then_some(row)
     }
 
@@ -582,18 +541,12 @@ impl UsageScan {
     }
 
     /// Adds the tools of a call. Each line of a reply has different blocks; copies of a line have the same.
-    fn add_tools(&mut self, line: &LogLine<'_>, sketch: Option<&LineSketch<'_>>, row: u32, key: CallKey) {
+    fn add_tools(&mut self, line: &LogLine<'_>, row: u32, key: CallKey) {
         if !self.options.tools {
             return;
         }
-        let is_added = match sketch {
-            Some(sketch) => self.add_sketched_tools(sketch, row),
-            None => {
-                let sketch = LineSketch::read(line.bytes);
-                sketch.is_some_and(|sketch| self.add_sketched_tools(&sketch, row))
-            }
-        };
-        if !is_added {
+        let sketch = LineSketch::read(line.bytes);
+        if !sketch.is_some_and(|sketch| self.add_sketched_tools(&sketch, row)) {
             self.add_unusual_tools(line, row, key);
         }
     }

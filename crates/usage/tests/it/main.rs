@@ -32,17 +32,6 @@ fn scan(source: LogSource, bytes: &[u8], wants: ScanOptions, cache: ScanCache) -
     scan.finish_with_cache()
 }
 
-/// Scans one log line by line, with the sketches of its lines.
-fn scan_lines(source: LogSource, bytes: &[u8]) -> ScannedLog {
-    let tools = ScanOptions { tools: true, ..ScanOptions::default() };
-    let mut scan = UsageScan::new(source, tools);
-    let mut lines = LineReader::new(bytes);
-    while let Some(block) = lines.next_block().unwrap() {
-        block.sketches().for_each(|(line, sketch)| scan.line(&line, sketch.as_ref()));
-    }
-    scan.finish()
-}
-
 /// Asserts that a log has the same calls on the same lines if its entries are scanned.
 fn assert_same_entries(source: &LogSource, bytes: &[u8]) {
     let lines = ScanOptions { lines: true, ..ScanOptions::default() };
@@ -105,23 +94,13 @@ impl TestLogs {
         ledger.finish()
     }
 
-    fn calls_by_line(&self) -> ModelCalls {
-        let mut ledger = CallLedger::default();
-        for (source, bytes) in &self.0 {
-            ledger.add(scan_lines(source.clone(), bytes));
-        }
-        ledger.finish()
-    }
-
-    /// Scans the logs four times: with all options, for calls and tools, for these line by line, and for the
-    /// calls only. Asserts that the entries of each log have the same calls.
+    /// Scans the logs three times: with all options, for calls and tools, and for the calls only. Asserts that the entries of each log have the same calls.
     fn read(&self) -> LogScans {
         self.0.iter().for_each(|(source, bytes)| assert_same_entries(source, bytes));
         let tools = ScanOptions { tools: true, ..ScanOptions::default() };
         LogScans {
             all: self.calls(),
             tools: self.calls_with(tools),
-            by_line: self.calls_by_line(),
             few: self.calls_with(ScanOptions::default()),
         }
     }
@@ -144,7 +123,6 @@ impl TestLogs {
 struct LogScans {
     all: ModelCalls,
     tools: ModelCalls,
-    by_line: ModelCalls,
     few: ModelCalls,
 }
 
@@ -155,7 +133,6 @@ impl LogScans {
         let of = |calls| CallGroups::of(calls, by, &book, &TimeZone::UTC, |_, _| true);
         let groups = of(&self.all);
         assert_eq!(of(&self.tools), groups, "{by:?}");
-        assert_eq!(of(&self.by_line), groups, "{by:?}");
         if by != GroupBy::Tool {
             assert_eq!(of(&self.few), groups, "{by:?}");
         }
