@@ -9,7 +9,8 @@ use threadline_api::{Message, RawObject, Usage};
 use threadline_entry::lens::{Backup, CompactBoundary, FileHistorySnapshot, FromJson, ReadResult};
 use threadline_entry::write::{LineContext, SyntheticLine, timestamp};
 use threadline_entry::{Entry, Kind, Millis, key};
-use threadline_session::{ClientVersion, EntryIndex, FileText, ParentLink, Session, SessionFamily};
+use threadline_evidence::{FileEvidence, FileText, LogOnly};
+use threadline_session::{ClientVersion, EntryIndex, ParentLink, Session, SessionFamily};
 use threadline_store::{is_plain_name, read_log};
 
 use crate::conversation::{Conversation, thinking_key};
@@ -396,7 +397,8 @@ fn seen_files(session: Session) -> Vec<SeenFile> {
             add(path.into_owned().into(), entry.timestamp().unwrap_or_default(), content.into_owned());
         }
     }
-    for edit in SessionFamily::new(session, Vec::new()).file_edits() {
+    let family = SessionFamily::new(session, Vec::new());
+    for edit in FileEvidence::of(&family, &LogOnly).edits() {
         if let FileText::Text(content) = edit.after {
             add(edit.path.into(), edit.at.unwrap_or_default(), content);
         }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use threadline_entry::{Millis, is_absolute_path, worktree_of};
-use threadline_session::{LineHistory, LineOrigin, MAX_CANDIDATES, UnknownReason};
+use threadline_evidence::{LineHistory, LineOrigin, MAX_CANDIDATES, UnknownReason};
 use threadline_store::{SessionLogs, read_regular};
 
 pub use edits::LoggedEdit;
@@ -224,7 +224,7 @@ impl App {
         unread: &mut Vec<AppError>,
     ) -> FoundEdits {
         let with_edits = sessions_with_edits(sessions, &names.suffixes(), unread);
-        let mut found = load_edits(&with_edits, &|path| names.stream(path).is_some(), texts);
+        let mut found = load_edits(self, &with_edits, &|path| names.stream(path).is_some(), texts);
         found.edits.retain(|edit| names.is_valid_at(&edit.edit.path, edit.edit.at));
         unread.append(&mut found.unread);
         found
@@ -296,7 +296,7 @@ impl<'g> GitBlame<'g> {
 
     /// Returns the line of the current commit for each line of the present text.
     fn committed_lines_of(&self, text: &str) -> Vec<Option<usize>> {
-        threadline_session::same_lines(&self.lines.text, text)
+        threadline_evidence::same_lines(&self.lines.text, text)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Comparison of two conversations: two sessions, or two branches of one.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::AddAssign;
 
 use threadline_entry::Millis;
+use threadline_evidence::{CallPlace, FileEvidence};
 use threadline_session::{Branch, EntryIndex, Session};
 use threadline_store::SessionFile;
 use threadline_usage::UsageTotals;
@@ -15,9 +17,10 @@ use threadline_view::wire::{
 };
 use threadline_view::{
     AgentView, BranchView, FileChange, Hunk, InheritedCalls, ItemBody, OutlineLine, TranscriptHeader,
-    TranscriptItem, TranscriptPart, TurnTiming, TurnView, changes_of, unified,
+    TranscriptItem, TranscriptPart, TurnTiming, TurnView, changes_by, unified,
 };
 
+use crate::file_sources::SessionSources;
 use crate::config::App;
 use crate::error::AppError;
 use crate::find::split_anchor;
@@ -177,7 +180,7 @@ impl FileRelation {
 impl ComparedFile {
     /// Returns how the two files relate.
     pub fn relation(&self) -> FileRelation {
-        let is_partial = |change: &FileChange| !change.parts.is_empty();
+        let is_partial = |change: &FileChange| !change.has_whole();
         match &self.changes {
             [Some(a), Some(b)] if is_partial(a) || is_partial(b) => FileRelation::Unknown,
             [Some(a), Some(b)] if a.after == b.after => FileRelation::Same,
@@ -188,14 +191,13 @@ impl ComparedFile {
     }
 
     /// Returns the texts to compare: those that both produced, or those before and after the change by one.
-    pub fn texts(&self) -> Option<(&str, &str)> {
-        fn text(text: &Option<String>) -> &str {
-            text.as_deref().unwrap_or_default()
-        }
+    pub fn texts(&self) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+        let after = |change: &'_ FileChange| change.text_after().unwrap_or_default().into_owned();
         match (self.relation(), &self.changes) {
-            (FileRelation::Different, [Some(a), Some(b)]) => Some((text(&a.after), text(&b.after))),
+            (FileRelation::Different, [Some(a), Some(b)]) => Some((after(a).into(), after(b).into())),
             (FileRelation::OnlyA | FileRelation::OnlyB, [Some(change), None] | [None, Some(change)]) => {
-                change.parts.is_empty().then(|| (text(&change.before), text(&change.after)))
+                let before = || change.text_before().unwrap_or_default();
+                change.has_whole().then(|| (before(), change.text_after().unwrap_or_default()))
             }
             _ => None,
         }
@@ -215,7 +217,7 @@ impl ComparedFile {
     /// Returns the difference in the format of `diff -u`; empty if there is none or it is unknown.
     pub fn patch(&self) -> String {
         let (from, to) = self.text_names();
-        self.texts().map(|(old, new)| unified(old, new, (&from, &to))).unwrap_or_default()
+        self.texts().map(|(old, new)| unified(&old, &new, (&from, &to))).unwrap_or_default()
     }
 }
 
@@ -324,10 +326,11 @@ impl<'a> ChosenConversation<'a> {
     fn changes(&self, loaded: &OpenSession, root: Option<&str>) -> Vec<(String, FileChange)> {
         let family = &loaded.family;
         let main_lines = MainLines::of(family);
-        let is_inside = |edit: &threadline_session::FileEdit| {
-            main_lines.line(edit.agent, edit.entry_idx).is_some_and(|line| self.lines.contains(&line))
+        let is_inside = |call: &CallPlace| {
+            main_lines.line(call.agent, call.entry_idx).is_some_and(|line| self.lines.contains(&line))
         };
-        let changes = changes_of(family.file_edits().filter(is_inside));
+        let evidence = FileEvidence::of(family, &SessionSources::log_only(&loaded.file));
+        let changes = changes_by(&evidence, family, &is_inside);
         changes.into_iter().map(|change| (relative_label(&change.path, root), change)).collect()
     }
 
@@ -581,7 +584,7 @@ impl Comparison {
             let (added, removed) = Hunk::counts(&change.hunks());
             ProducedFileObject {
                 path: change.path.clone(),
-                edits: change.edits as u64,
+                edits: change.edits() as u64,
                 lines_added: added as u64,
                 lines_removed: removed as u64,
             }

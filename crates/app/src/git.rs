@@ -4,16 +4,17 @@
 //! filters, external diffs, prompts and the network, and read commits only: a file of the working tree might
 //! pass through a filter. It can also name pipes, on which git waits for ever, so there is a time limit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use threadline_entry::Millis;
+use threadline_evidence::FileContent;
 
 /// Runs git until a call exceeds the time limit.
 #[derive(Debug)]
@@ -149,6 +150,124 @@ impl<'g> GitFile<'g> {
     }
 }
 
+/// The working tree of a repository, for the contents of many files.
+pub(crate) struct GitTree<'g> {
+    pub(crate) git: &'g GitRunner,
+    /// The folder of the working tree.
+    pub(crate) root: &'g Path,
+}
+
+/// Settings and attributes with which a file of the working tree differs from its blob.
+const CONVERTING_ATTRIBUTES: &[&str] = &["text", "eol", "filter", "ident", "working-tree-encoding", "crlf"];
+
+impl GitTree<'_> {
+    /// Returns the folder of the working tree that contains `dir`.
+    pub(crate) fn root(git: &GitRunner, dir: &Path) -> Option<PathBuf> {
+        let found = git.run(dir, &["rev-parse", "--show-toplevel"], None)?;
+        let root = String::from_utf8(found).ok()?;
+        Some(PathBuf::from(root.strip_suffix('\n')?))
+    }
+
+    /// Returns the contents of some files in a commit, by their names below the root, as they would be in
+    /// the working tree: [`FileContent::Absent`] if the commit has no such file, `None` where the content in
+    /// the working tree may be another one.
+    pub(crate) fn files(&self, commit: &str, names: &[&str]) -> Option<Vec<Option<FileContent>>> {
+        let is_hash = commit.len() >= 4 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let listed = is_hash.then(|| self.run(&["ls-tree", "-r", "-z", commit], None)).flatten()?;
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        let objects: HashMap<&str, (&str, &str)> = listed.split('\0').filter_map(tree_entry).collect();
+        let converted = self.converted(names)?;
+        let asked: String = names
+            .iter()
+            .filter_map(|name| objects.get(name))
+            .map(|(_, object)| format!("{object}\n"))
+            .collect();
+        let blobs = self.run(&["cat-file", "--batch"], Some(asked))?;
+        let mut blobs = BlobReader(&blobs);
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            let Some((mode, _)) = objects.get(name) else {
+                found.push(Some(FileContent::Absent));
+                continue;
+            };
+            let blob = blobs.next()?;
+            found.push(match *mode {
+                "120000" => std::str::from_utf8(blob).ok().map(|target| FileContent::Link(target.to_owned())),
+                "100644" | "100755" if converted.contains(name) => None,
+                "100644" | "100755" => Some(FileContent::bytes(blob)),
+                _ => None,
+            });
+        }
+        Some(found)
+    }
+
+    /// Returns the names of files that git converts when it writes them, or may convert.
+    fn converted<'n>(&self, names: &[&'n str]) -> Option<HashSet<&'n str>> {
+        let autocrlf = self.run(&["config", "--get", "core.autocrlf"], None).unwrap_or_default();
+        if autocrlf.starts_with(b"true") || autocrlf.starts_with(b"input") {
+            return Some(names.iter().copied().collect());
+        }
+        let asked: String = names.iter().map(|name| format!("{name}\0")).collect();
+        let arguments = [&["check-attr", "-z", "--stdin"][..], CONVERTING_ATTRIBUTES].concat();
+        let answer = self.run(&arguments, Some(asked))?;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let fields: Vec<&str> = answer.split('\0').collect();
+        let set = |fields: &[&str]| match fields {
+            [name, _, value] if !matches!(*value, "unspecified" | "unset") => Some((*name).to_owned()),
+            _ => None,
+        };
+        let converted: HashSet<String> = fields.chunks(3).filter_map(set).collect();
+        Some(names.iter().copied().filter(|name| converted.contains(*name)).collect())
+    }
+
+    /// Returns which of some files git ignores.
+    pub(crate) fn ignored(&self, names: &[&str]) -> Option<HashSet<String>> {
+        if names.is_empty() {
+            return Some(HashSet::new());
+        }
+        let asked: String = names.iter().map(|name| format!("{name}\0")).collect();
+        let arguments = ["check-ignore", "-z", "--stdin", "--verbose", "--non-matching"];
+        // The exit status is 1 if none is ignored.
+        let (answer, status) = self.git.run_with_status(self.root, &arguments, Some(asked))?;
+        status.code().filter(|code| matches!(code, 0 | 1))?;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let fields: Vec<&str> = answer.split('\0').collect();
+        let is_ignored = |fields: &[&str]| match fields {
+            [_, _, pattern, name] if !pattern.is_empty() && !pattern.starts_with('!') => {
+                Some((*name).to_owned())
+            }
+            _ => None,
+        };
+        Some(fields.chunks(4).filter_map(is_ignored).collect())
+    }
+
+    fn run(&self, arguments: &[&str], input: Option<String>) -> Option<Vec<u8>> {
+        self.git.run(self.root, arguments, input)
+    }
+}
+
+/// Returns the name, the mode and the object of an entry of `git ls-tree`.
+fn tree_entry(line: &str) -> Option<(&str, (&str, &str))> {
+    let (entry, name) = line.split_once('\t')?;
+    let mut words = entry.split(' ');
+    let (mode, _, object) = (words.next()?, words.next()?, words.next()?);
+    Some((name, (mode, object)))
+}
+
+/// Reads the answers of `git cat-file --batch`.
+struct BlobReader<'b>(&'b [u8]);
+
+impl<'b> BlobReader<'b> {
+    fn next(&mut self) -> Option<&'b [u8]> {
+        let end = memchr::memchr(b'\n', self.0)?;
+        let header = std::str::from_utf8(&self.0[..end]).ok()?;
+        let length: usize = header.rsplit(' ').next()?.parse().ok()?;
+        let blob = self.0.get(end + 1..end + 1 + length)?;
+        self.0 = self.0.get(end + 2 + length..)?;
+        Some(blob)
+    }
+}
+
 /// Parses the output of `git blame --porcelain`.
 fn parse_blame(output: &[u8]) -> Option<CommittedLines> {
     let mut blame = CommittedLines::default();
@@ -275,6 +394,17 @@ impl GitRunner {
     /// Runs git in a folder, and returns its output. `None` if it fails, or if this or an earlier call did
     /// not end in time.
     fn run(&self, dir: &Path, arguments: &[&str], input: Option<String>) -> Option<Vec<u8>> {
+        let (output, status) = self.run_with_status(dir, arguments, input)?;
+        status.success().then_some(output)
+    }
+
+    /// Runs git in a folder, and returns its output and its exit status, as [`GitRunner::run`] does.
+    fn run_with_status(
+        &self,
+        dir: &Path,
+        arguments: &[&str],
+        input: Option<String>,
+    ) -> Option<(Vec<u8>, ExitStatus)> {
         if self.is_stopped() {
             return None;
         }
@@ -308,7 +438,7 @@ impl GitRunner {
             kill(&mut child);
             return None;
         };
-        output.ok().flatten().filter(|_| status.success())
+        Some((output.ok().flatten()?, status))
     }
 }
 
@@ -339,7 +469,7 @@ fn command(dir: &Path, arguments: &[&str], has_input: bool) -> Command {
 
 /// Waits for a process that has closed its output, so it is about to end. The standard library cannot wait
 /// with a time limit, so the process is asked repeatedly.
-fn wait_until(child: &mut Child, end: Instant) -> Option<std::process::ExitStatus> {
+fn wait_until(child: &mut Child, end: Instant) -> Option<ExitStatus> {
     const PAUSE: Duration = Duration::from_millis(1);
     loop {
         match child.try_wait() {

@@ -92,6 +92,7 @@ mod counter;
 pub mod edit;
 mod error;
 mod figures;
+mod file_sources;
 mod find;
 mod git;
 mod inherited;

@@ -28,8 +28,6 @@ use crate::mask::Mask;
 use crate::page_layout::{PageLayout, layout_memory};
 use crate::time::{millis, now};
 
-/// Maximum number of bytes of the lines that are joined into one diff.
-const MAX_EDITS: u64 = 64 << 20;
 
 /// A conversation of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -588,38 +586,6 @@ impl LiveSession {
             }
         }
         Ok(())
-    }
-
-    /// Reads the lines of the calls that changed files, with their results; `None` if they are too large.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be read.
-    pub fn edits(&self) -> Result<Option<SessionFamily>, LiveError> {
-        let mut size = 0;
-        let mut whole = Vec::new();
-        for (agent, calls) in self.open.family.calls_with_edits() {
-            let (session, log) = (self.open.family.session(agent), self.log_of(agent));
-            let calls = calls.into_iter().map(|call| &session.tool_calls()[call]);
-            let entries: Vec<EntryIndex> = calls
-                .flat_map(|call| call.lines.iter().copied().chain(call.results.iter().map(|at| at.entry_idx)))
-                .collect();
-            let mut lines: Vec<u64> =
-                entries.into_iter().map(|idx| session.entries()[idx].at().line_no).collect();
-            lines.sort_unstable();
-            lines.dedup();
-            size += lines.iter().map(|line| log.size(*line)).sum::<u64>();
-            if size > MAX_EDITS {
-                return Ok(None);
-            }
-            whole.push(log.session_of(&lines)?);
-        }
-        let mut whole = whole.into_iter();
-        let main = whole.next().unwrap_or_default();
-        let agents = whole.map(|session| Subagent { session, ..Subagent::bare(String::new()) }).collect();
-        let mut family = SessionFamily::default();
-        (family.main, family.agents) = (main, agents);
-        Ok(Some(family))
     }
 }
 

@@ -2,12 +2,12 @@
 
 mod file;
 mod point;
-mod text_form;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use threadline_session::{EntryIndex, FileHistory, HistoryPoint, SessionFamily};
+use threadline_evidence::{FileEvidence, HistoryPoint};
+use threadline_session::{EntryIndex, SessionFamily};
 use threadline_store::{Operation, Receipt, SessionFile, UserContext, WriteRoot};
 use threadline_view::wire::{ChangedFileObject, RestoreTurn};
 use threadline_view::{OutlineLine, outline, transcript, wire};
@@ -18,6 +18,7 @@ pub use point::RestorePoint;
 use crate::config::App;
 use crate::edit::EditError;
 use crate::error::AppError;
+use crate::file_sources::SessionSources;
 use crate::load::load_unpriced;
 use crate::operations::NewReceipt;
 
@@ -69,6 +70,8 @@ pub struct RestoreOptions {
     pub to: Option<PathBuf>,
     /// Only these files: paths, ends of paths, or folders. Empty for all.
     pub names: Vec<String>,
+    /// Also write contents that are likely and not certain.
+    pub likely: bool,
 }
 
 /// The files to restore.
@@ -92,14 +95,16 @@ impl App {
     pub fn plan_restore(
         &self,
         session: &SessionFile,
-        history: &FileHistory,
+        evidence: &FileEvidence,
         at: HistoryPoint,
         options: &RestoreOptions,
     ) -> Result<RestorePlan, RestoreError> {
         let to = options.to.as_deref();
-        let root = self.restore_root(session, history, to)?;
-        let mut files = FileRestore::plan_all(session, history, at, root.as_ref().ok(), to.is_some())?;
-        files.retain(|file| file.matches(&options.names, history.root()));
+        let root = self.restore_root(session, evidence.root(), to)?;
+        let root_found = root.as_ref().ok();
+        let mut files =
+            FileRestore::plan_all(session, evidence, at, root_found, to.is_some(), options.likely)?;
+        files.retain(|file| file.matches(&options.names, evidence.root()));
         FileRestore::block_conflicts(&mut files);
         files.sort_by_key(|file| file.risk);
         if files.is_empty() {
@@ -119,12 +124,12 @@ impl App {
         let session = SessionFile::at(log);
         let family = load_unpriced(&session)?.complete()?.family;
         let line = family.main.find(prompt).ok_or(RestoreError::NoPrompt)?;
-        let history = FileHistory::of(&family);
-        if history.is_empty() {
+        let evidence = self.file_evidence(&session, &family);
+        if evidence.is_empty() {
             return Ok(None);
         }
         let point = HistoryPoint::Prompt(line);
-        self.plan_restore(&session, &history, point, &RestoreOptions::default()).map(Some)
+        self.plan_restore(&session, &evidence, point, &RestoreOptions::default()).map(Some)
     }
 
     /// The folder that the files belong to: the one that the person named, or the session's own if it can be
@@ -132,22 +137,57 @@ impl App {
     fn restore_root(
         &self,
         session: &SessionFile,
-        history: &FileHistory,
+        dir: Option<&str>,
         to: Option<&Path>,
     ) -> Result<Result<WriteRoot, String>, AppError> {
         if let Some(to) = to {
             return Ok(Ok(WriteRoot::from_user(to)?));
         }
-        let Some(dir) = history.root() else {
+        let Some(dir) = dir else {
             return Ok(Err("the log names no working directory".to_owned()));
         };
+        Ok(self.project_root(session, dir))
+    }
+
+    /// Returns the project that a session worked in, if it can be trusted to be that, or why it cannot.
+    fn project_root(&self, session: &SessionFile, dir: &str) -> Result<WriteRoot, String> {
         let surroundings = UserContext {
             current_dir: self.config().current_dir.clone(),
             home_dir: self.config().home_dir.clone(),
             homes: self.store().homes().to_vec(),
         };
-        Ok(WriteRoot::from_session(dir, session, &surroundings)
-            .map_err(|why| format!("{dir} is not taken for the project: {why}")))
+        WriteRoot::from_session(dir, session, &surroundings)
+            .map_err(|why| format!("{dir} is not taken for the project: {why}"))
+    }
+
+    /// Returns what is known of the files of a session: from its logs and backups, and, if its project is on
+    /// this machine, from git and the files there.
+    pub fn file_evidence(&self, session: &SessionFile, family: &SessionFamily) -> FileEvidence {
+        self.file_evidence_of(session, family, &|_| true)
+    }
+
+    /// Returns what the logs and the backups of a session say of its files.
+    pub fn logged_evidence(&self, session: &SessionFile, family: &SessionFamily) -> FileEvidence {
+        FileEvidence::of(family, &SessionSources::log_only(session))
+    }
+
+    /// Returns what is known of some files of a session, as [`App::file_evidence`] does.
+    pub fn file_evidence_of(
+        &self,
+        session: &SessionFile,
+        family: &SessionFamily,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> FileEvidence {
+        FileEvidence::of_files(family, &self.disk_sources(session, family).with_git(), is_wanted)
+    }
+
+    /// Returns the backups of a session and, if its project is on this machine, the files there.
+    pub(crate) fn disk_sources<'s>(&self, session: &'s SessionFile, family: &SessionFamily) -> SessionSources<'s> {
+        let root = threadline_evidence::working_directory(family);
+        match root.and_then(|dir| self.project_root(session, &dir).ok()) {
+            Some(root) => SessionSources::with_project(session, &root),
+            None => SessionSources::log_only(session),
+        }
     }
 }
 
@@ -192,7 +232,7 @@ impl RestorePlan {
 }
 
 /// Returns the turns that changed files, with the files.
-pub fn turns_with_changes(family: &SessionFamily, history: &FileHistory) -> Vec<RestoreTurn> {
+pub fn turns_with_changes(family: &SessionFamily, evidence: &FileEvidence) -> Vec<RestoreTurn> {
     let turns = family.main.turns();
     let titles = outline(&transcript(family, &|_| None).turns);
     let titles: HashMap<usize, &OutlineLine> = titles.iter().map(|line| (line.number, line)).collect();
@@ -205,7 +245,7 @@ pub fn turns_with_changes(family: &SessionFamily, history: &FileHistory) -> Vec<
     });
     let starts: Vec<EntryIndex> = starts.collect();
     let mut listed = Vec::new();
-    for ((turn, &from), files) in turns.iter().zip(&starts).zip(history.changes_from(&starts)) {
+    for ((turn, &from), files) in turns.iter().zip(&starts).zip(evidence.changes_from(&starts)) {
         if files.is_empty() {
             continue;
         }

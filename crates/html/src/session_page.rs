@@ -342,7 +342,7 @@ pub fn render_changes_page(page: &ChangesPage<'_>) -> Markup {
         body.text(text_format::path(&file.path, cwd)).lit("</h2><span class=\"facts\">");
         file_state(&mut body, file, *counts);
         body.lit(" <span>·</span> ")
-            .text(&humanize::plural(file.edits as u64, "edit"))
+            .text(&humanize::plural(file.edits() as u64, "edit"))
             .lit("</span></summary>");
         for note in &file.notes {
             body.text_element("p class=\"note\"", note);

@@ -1,164 +1,178 @@
-//! Net changes: the text of each changed file before its first and after its last change.
+//! Net changes: each file that a session changed, before its first and after its last change.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::fmt::Write;
-use std::sync::Arc;
 
-use foldhash::HashMap;
-use threadline_session::{FileEdit, FileText, LineHunk, SessionFamily};
+use threadline_evidence::{
+    CallPlace, Certainty, ChangedPart, FileContent, FileEvidence, FileText, LineHunk, NetChange,
+};
+use threadline_session::SessionFamily;
 
+use crate::anchor;
 use crate::diff::{Hunk, line_hunks, unified};
 
 /// The net change of one file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct FileChange {
-    /// The path, as given to the tools.
+    /// The absolute path.
     pub path: String,
-    /// The text before; `None` if the file did not exist, or if only `parts` are known.
-    pub before: Option<String>,
-    /// The text after; `None` if the file was deleted, or if only `parts` are known.
-    pub after: Option<String>,
-    /// Changed lines in order, one list per call that changed them, if the log does not contain the whole
-    /// text at some point.
-    pub parts: Vec<Arc<[LineHunk]>>,
-    /// Whether the first of the parts creates the file.
-    pub(crate) is_created: bool,
-    /// Whether `before` and `after` are set.
-    pub(crate) has_whole: bool,
-    /// The number of calls that changed the file.
-    pub edits: usize,
-    /// Changes that the log does not contain.
+    /// The content before; `None` if it is unknown.
+    pub before: Option<FileContent>,
+    /// The content after; `None` if it is unknown.
+    pub after: Option<FileContent>,
+    /// How certain both contents are.
+    pub certainty: Certainty,
+    /// Recorded changed lines in order, one list per call, if the content before or after is unknown.
+    pub parts: Vec<Vec<LineHunk>>,
+    /// Whether the parts are the whole change, each relative to the result of the one before.
+    pub is_chain: bool,
+    /// The calls that changed the file, or may have.
+    pub calls: Vec<CallPlace>,
+    /// Changes that are not recorded.
     pub notes: Vec<String>,
 }
 
 impl FileChange {
+    fn new(change: NetChange, family: &SessionFamily) -> Self {
+        let NetChange { path, before, after, calls, unrecorded, parts, is_chain } = change;
+        let certainty = before.certainty.min(after.certainty);
+        let mut file = Self {
+            path,
+            before: before.content,
+            after: after.content,
+            certainty,
+            parts: parts.into_iter().map(part_hunks).filter(|hunks| !hunks.is_empty()).collect(),
+            is_chain,
+            calls,
+            notes: Vec::new(),
+        };
+        if !file.has_whole() && !is_chain {
+            let unrecorded = if unrecorded.is_empty() { &file.calls } else { &unrecorded };
+            file.notes.push(format!("changed by {}; the text is not known", call_names(unrecorded, family)));
+        }
+        if file.is_whole_text() == Some(false) {
+            file.notes.push("not text".to_owned());
+        }
+        file
+    }
+
+    /// Returns whether the contents before and after are known.
+    pub fn has_whole(&self) -> bool {
+        self.before.is_some() && self.after.is_some()
+    }
+
+    /// Returns whether the known contents before and after are text. `None` if they are not both known.
+    fn is_whole_text(&self) -> Option<bool> {
+        let is_text = |content: &FileContent| content.is_absent() || text_of(content).is_some();
+        Some(is_text(self.before.as_ref()?) && is_text(self.after.as_ref()?))
+    }
+
+    /// Returns the text before, if it is known and text.
+    pub fn text_before(&self) -> Option<Cow<'_, str>> {
+        text_of(self.before.as_ref()?)
+    }
+
+    /// Returns the text after, if it is known and text.
+    pub fn text_after(&self) -> Option<Cow<'_, str>> {
+        text_of(self.after.as_ref()?)
+    }
+
     /// Returns the hunks to show.
     pub fn hunks(&self) -> Vec<Hunk> {
-        if self.parts.is_empty() {
-            let (before, after) = (self.before.as_deref(), self.after.as_deref());
-            return crate::diff::hunks(before.unwrap_or_default(), after.unwrap_or_default());
+        if self.has_whole() {
+            let (before, after) = (self.text_before(), self.text_after());
+            return crate::diff::hunks(&before.unwrap_or_default(), &after.unwrap_or_default());
         }
-        self.parts.iter().flat_map(|hunks| &**hunks).map(Hunk::from_edit).collect()
+        self.parts.iter().flatten().map(Hunk::from_edit).collect()
     }
 
     /// Returns whether the session created the file.
     pub fn is_new(&self) -> bool {
-        self.is_created || self.before.is_none() && self.after.is_some()
+        self.before == Some(FileContent::Absent)
     }
 
     /// Returns whether the session deleted the file.
     pub fn is_deleted(&self) -> bool {
-        self.before.is_some() && self.after.is_none()
+        self.after == Some(FileContent::Absent)
     }
 
-    /// Adds the next change.
-    fn add(&mut self, edit: FileEdit) {
-        self.edits += 1;
-        if !edit.hunks.is_empty() {
-            self.split_whole_change();
-            // A diff of a command may repeat the preceding changes.
-            if edit.by_command {
-                let counts = count_changed_lines(&edit.hunks);
-                let recent = self.parts.split_off(self.parts.len().saturating_sub(MAX_COMPARED_PARTS));
-                self.parts.extend(recent.into_iter().filter(|earlier| !repeats(&counts, earlier)));
-            }
-            return self.parts.push(edit.hunks);
-        }
-        let after = match edit.after {
-            FileText::Text(after) => Some(after),
-            FileText::Absent => None,
-            FileText::Unknown if edit.by_command => {
-                return self.note("changed by a shell command; the text is not logged");
-            }
-            FileText::Unknown => {
-                return self.note("changed by an edit that is not in this patch: its lines are not logged");
-            }
-        };
-        if edit.before == FileText::Unknown && after.is_none() && !self.has_whole {
-            return self.note("deleted; its text is not logged");
-        }
-        let before = edit.before.as_text().map(str::to_owned);
-        if !self.parts.is_empty() {
-            if edit.before == FileText::Unknown {
-                return self.note("written as a whole after the changes in this patch");
-            }
-            let hunks =
-                line_hunks(before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
-            return self.parts.extend((!hunks.is_empty()).then(|| hunks.into()));
-        }
-        if !self.has_whole {
-            self.before = before;
-        } else if before.is_some() && before != self.after {
-            self.note("the file was changed by another program between two edits");
-        }
-        self.has_whole = true;
-        self.after = after;
-    }
-
-    /// Turns the change of the whole text into the first part, because a change of some lines follows.
-    fn split_whole_change(&mut self) {
-        if std::mem::take(&mut self.has_whole) {
-            let (before, after) = (self.before.take(), self.after.take());
-            self.is_created = before.is_none();
-            let hunks =
-                line_hunks(before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
-            self.parts.extend((!hunks.is_empty()).then(|| hunks.into()));
+    /// Returns the name of the change in JSON.
+    pub fn status(&self) -> &'static str {
+        match (self.is_new(), self.is_deleted()) {
+            (true, _) => "created",
+            (_, true) => "deleted",
+            _ => "changed",
         }
     }
 
-    fn note(&mut self, note: &str) {
-        if !self.notes.iter().any(|known| known == note) {
-            self.notes.push(note.to_owned());
+    /// Returns the number of calls that changed the file, or may have.
+    pub fn edits(&self) -> usize {
+        self.calls.len()
+    }
+}
+
+/// Returns the changed lines of a part.
+fn part_hunks(part: ChangedPart) -> Vec<LineHunk> {
+    fn text(text: &FileText) -> Option<&str> {
+        match text {
+            FileText::Absent => Some(""),
+            FileText::Text(text) => Some(text),
+            FileText::Unknown => None,
         }
     }
-}
-
-/// The number of last parts that are compared with a new one. Comparing all of very many parts would take
-/// time in proportion to the square of their number.
-const MAX_COMPARED_PARTS: usize = 256;
-
-/// Returns how often each changed line occurs in some hunks.
-fn count_changed_lines(hunks: &[LineHunk]) -> HashMap<&str, usize> {
-    let mut counts: HashMap<&str, usize> = HashMap::default();
-    changed_lines(hunks).for_each(|line| *counts.entry(line).or_default() += 1);
-    counts
-}
-
-fn changed_lines(hunks: &[LineHunk]) -> impl Iterator<Item = &str> {
-    hunks.iter().flat_map(|hunk| &hunk.lines).map(String::as_str).filter(|line| line.starts_with(['+', '-']))
-}
-
-/// Returns whether hunks with these changed lines contain every changed line of `earlier`.
-fn repeats(counts: &HashMap<&str, usize>, earlier: &[LineHunk]) -> bool {
-    // Most parts have a line that the others lack.
-    changed_lines(earlier).all(|line| counts.contains_key(line))
-        && count_changed_lines(earlier)
-            .iter()
-            .all(|(line, count)| counts.get(line).is_some_and(|most| count <= most))
-}
-
-/// Returns the net change of each file, sorted by path.
-///
-/// Changes are read from the edits of tools, and from the diffs in the results of shell commands (from
-/// 2.1.269). Other changes by commands are noticed only if an edit of the same file follows. An edit whose
-/// lines are not in the log is a note.
-pub fn changes(family: &SessionFamily) -> Vec<FileChange> {
-    changes_of(family.file_edits())
-}
-
-/// Returns the net change of each file by some of the edits of a session, as [`changes`] does.
-pub fn changes_of(edits: impl IntoIterator<Item = FileEdit>) -> Vec<FileChange> {
-    let mut files: BTreeMap<String, FileChange> = BTreeMap::new();
-    for edit in edits {
-        let path = edit.path.clone();
-        files.entry(path.clone()).or_insert_with(|| FileChange { path, ..FileChange::default() }).add(edit);
+    match (text(&part.before), text(&part.after)) {
+        (Some(before), Some(after)) => line_hunks(before, after),
+        _ => part.hunks,
     }
-    let is_change =
-        |file: &FileChange| file.before != file.after || !file.parts.is_empty() || !file.notes.is_empty();
-    files.into_values().filter(is_change).collect()
 }
 
-/// Formats the changes as a patch for `git apply`, with paths below `root` relative to it.
+/// Returns the text of a file, or the target of a link, as a patch contains it.
+fn text_of(content: &FileContent) -> Option<Cow<'_, str>> {
+    match content {
+        FileContent::Absent => None,
+        FileContent::Link(target) => Some(Cow::Borrowed(target)),
+        FileContent::File(file) => std::str::from_utf8(&file.bytes).ok().filter(|text| !text.contains('\0')).map(Cow::Borrowed),
+    }
+}
+
+/// The most calls that a note names.
+const MAX_NAMED: usize = 3;
+
+/// Names calls by their anchors.
+fn call_names(calls: &[CallPlace], family: &SessionFamily) -> String {
+    let name = |call: &CallPlace| {
+        let session = family.session(call.agent);
+        let line = session.entries().get(call.entry_idx).map_or(0, |entry| entry.at().line_no);
+        match call.agent {
+            None => anchor(line, 0),
+            Some(agent) => format!("{} of agent {}", anchor(line, 0), family.agents[agent].id),
+        }
+    };
+    let mut names: Vec<String> = calls.iter().take(MAX_NAMED).map(name).collect();
+    names.dedup();
+    match calls.len().saturating_sub(MAX_NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more calls", names.join(", ")),
+    }
+}
+
+/// Returns the net change of each file by a session and its sub-agents, sorted by path.
+pub fn changes(evidence: &FileEvidence, family: &SessionFamily) -> Vec<FileChange> {
+    changes_by(evidence, family, &|_| true)
+}
+
+/// Returns the net change of each file by some of the calls of a session, as [`changes`] does.
+pub fn changes_by(
+    evidence: &FileEvidence,
+    family: &SessionFamily,
+    is_inside: &dyn Fn(&CallPlace) -> bool,
+) -> Vec<FileChange> {
+    let changes = evidence.net_changes(is_inside).into_iter();
+    changes.map(|change| FileChange::new(change, family)).collect()
+}
+
+/// Formats the changes as a patch for `git apply`, with paths below `root` relative to it. What is known only
+/// in part is a comment.
 pub fn patch(changes: &[FileChange], root: Option<&str>) -> String {
     let mut out = String::new();
     let root = root.map(|root| root.replace('\\', "/").trim_end_matches('/').to_owned() + "/");
@@ -169,30 +183,49 @@ pub fn patch(changes: &[FileChange], root: Option<&str>) -> String {
         for note in &file.notes {
             out.push_str(&format!("# {path}: {note}\n"));
         }
-        for (n, hunks) in file.parts.iter().enumerate() {
-            let _ = writeln!(out, "diff --git a/{path} b/{path}");
-            let _ = match file.is_created && n == 0 {
-                true => writeln!(out, "new file mode 100644\n--- /dev/null\n+++ b/{path}"),
-                false => writeln!(out, "--- a/{path}\n+++ b/{path}"),
-            };
-            hunks.iter().for_each(|hunk| add_hunk(&mut out, hunk));
+        if file.has_whole() {
+            add_whole(&mut out, file, path);
+        } else if file.is_chain {
+            for hunks in &file.parts {
+                let _ = writeln!(out, "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}");
+                hunks.iter().for_each(|hunk| add_hunk(&mut out, hunk));
+            }
         }
-        if !file.parts.is_empty() || file.before == file.after {
-            continue;
-        }
-        let _ = writeln!(out, "diff --git a/{path} b/{path}");
-        let (mut from, mut to) = (format!("a/{path}"), format!("b/{path}"));
-        if file.is_new() {
-            out.push_str("new file mode 100644\n");
-            from = "/dev/null".to_owned();
-        } else if file.is_deleted() {
-            out.push_str("deleted file mode 100644\n");
-            to = "/dev/null".to_owned();
-        }
-        let (before, after) = (file.before.as_deref(), file.after.as_deref());
-        out.push_str(&unified(before.unwrap_or_default(), after.unwrap_or_default(), (&from, &to)));
     }
     out
+}
+
+/// Appends the change of a file whose contents are known.
+fn add_whole(out: &mut String, file: &FileChange, path: &str) {
+    if file.is_whole_text() != Some(true) {
+        return;
+    }
+    let (before, after) = (file.text_before().unwrap_or_default(), file.text_after().unwrap_or_default());
+    let mode = |content: &Option<FileContent>| match content {
+        Some(FileContent::Absent) | None => None,
+        Some(FileContent::Link(_)) => Some("120000"),
+        Some(FileContent::File(_)) => Some("100644"),
+    };
+    let (from, to) = (format!("a/{path}"), format!("b/{path}"));
+    let head = format!("diff --git {from} {to}\n");
+    let created = |out: &mut String, mode: &str, after: &str| {
+        let _ = write!(out, "{head}new file mode {mode}\n{}", unified("", after, ("/dev/null", &to)));
+    };
+    let deleted = |out: &mut String, mode: &str, before: &str| {
+        let _ = write!(out, "{head}deleted file mode {mode}\n{}", unified(before, "", (&from, "/dev/null")));
+    };
+    match (mode(&file.before), mode(&file.after)) {
+        (None, Some(mode)) => created(out, mode, &after),
+        (Some(mode), None) => deleted(out, mode, &before),
+        // A file that becomes a link is another file.
+        (Some(old), Some(new)) if old != new => {
+            deleted(out, old, &before);
+            created(out, new, &after);
+        }
+        _ => {
+            let _ = write!(out, "{head}{}", unified(&before, &after, (&from, &to)));
+        }
+    }
 }
 
 /// Appends a hunk in unified diff format.

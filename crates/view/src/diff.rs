@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use similar::{ChangeTag, DiffOp, DiffTag, DiffableStr, TextDiff};
 use threadline_entry::lens::{List, PatchHunk};
-use threadline_session::LineHunk;
+use threadline_evidence::LineHunk;
 
 /// The number of unchanged lines around changed ones.
 const CONTEXT: usize = 3;

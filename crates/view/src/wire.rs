@@ -87,6 +87,8 @@ pub struct RestoredFile {
     pub source: &'static str,
     pub backup: Option<String>,
     pub basis: &'static str,
+    pub state: &'static str,
+    pub evidence: Option<&'static str>,
     pub size_bytes: Option<u64>,
     pub lines_added: Option<u64>,
     pub lines_removed: Option<u64>,

@@ -3,16 +3,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use rayon::prelude::*;
 use threadline_entry::{FirstPromptSearch, LineReader, Millis, key};
-use threadline_session::{EntryIndex, FileEdit, FileText, InputKind, SessionFamily};
+use threadline_evidence::{FileEdit, FileEvidence, FileText};
+use threadline_session::{EntryIndex, InputKind, SessionFamily};
 use threadline_store::{LogFile, SessionFile, SessionLogs, open_regular};
 use threadline_view::{agent_anchor, anchor, turn_title};
 
+use crate::config::App;
 use crate::error::AppError;
 use crate::load::{MainLines, load_unpriced};
 use crate::usage::MAX_LINE;
@@ -57,7 +59,7 @@ impl LoggedEdit {
         self.changed_lines();
         let FileEdit { before, after, hunks, replacements, .. } = &mut self.edit;
         (*before, *after) = (FileText::Unknown, FileText::Unknown);
-        (*hunks, *replacements) = (Arc::default(), Arc::default());
+        (*hunks, *replacements) = (Vec::new(), Vec::new());
     }
 
     /// Removes the texts that [`LineHistory`](threadline_session::LineHistory) does not read: it applies
@@ -229,11 +231,12 @@ pub(crate) enum EditTexts {
 
 /// Loads sessions and returns their edits of the files that `is_wanted` selects by path.
 pub(crate) fn load_edits(
+    app: &App,
     sessions: &[&SessionLogs],
     is_wanted: &(dyn Fn(&str) -> bool + Sync),
     texts: EditTexts,
 ) -> FoundEdits {
-    let load = |session: &&SessionLogs| edits_of(session, is_wanted, texts);
+    let load = |session: &&SessionLogs| edits_of(app, session, is_wanted, texts);
     let parts: Vec<Result<FoundEdits, AppError>> = sessions.par_iter().with_max_len(1).map(load).collect();
     let mut found = FoundEdits::default();
     for part in parts {
@@ -268,6 +271,7 @@ fn remove_copies(edits: &mut Vec<LoggedEdit>) {
 const MAX_KEPT_TEXTS: usize = 8 << 20;
 
 fn edits_of(
+    app: &App,
     logs: &SessionLogs,
     is_wanted: &(dyn Fn(&str) -> bool + Sync),
     texts: EditTexts,
@@ -276,14 +280,16 @@ fn edits_of(
     let n_logged = logs.logs().map(|log| log.size as usize).sum();
     let loaded = load_unpriced(file)?;
     let family = &loaded.family;
-    let mut edits = family.file_edits().filter(|edit| is_wanted(&edit.path)).peekable();
-    if edits.peek().is_none() {
+    let sources = app.disk_sources(file, family);
+    let evidence = FileEvidence::of_files(family, &sources, &|path| is_wanted(path));
+    let edits: Vec<FileEdit> = evidence.edits().into_iter().filter(|edit| is_wanted(&edit.path)).collect();
+    if edits.is_empty() {
         return Ok(FoundEdits { edits: Vec::new(), unread: loaded.unread });
     }
     let mut turns = SessionTurns::of(family);
     let title = family.main.title();
     let mut bytes_left = MAX_KEPT_TEXTS.max(n_logged);
-    let edits = edits.map(|edit| {
+    let edits = edits.into_iter().map(|edit| {
         let session = family.session(edit.agent);
         let call = &session.tool_calls()[edit.call_idx];
         let agent = edit.agent.map(|agent| family.agents[agent].id.clone());

@@ -1,6 +1,6 @@
 //! Origins of lines and edits as public JSON.
 
-use threadline_session::{FileText, LineHunk, LineOrigin};
+use threadline_evidence::{FileText, LineHunk, LineOrigin};
 use threadline_view::line_counts;
 use threadline_view::wire::{BlameEditObject, BlameLineObject, CommitObject, moment};
 

@@ -5,7 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use threadline_session::{ContentEvidence, FileContent, FileHistory, FileState, FileText, HistoryPoint};
+use threadline_evidence::{
+    Certainty, EvidenceBasis, EvidenceSource, FileContent, FileEvidence, FileState, HistoryPoint,
+};
 use threadline_store::{
     FileDigest, FileKind, SessionFile, Step, StepAction, Visibility, WriteRisk, WriteRoot, open_regular,
     read_regular, write_obstacle,
@@ -14,7 +16,6 @@ use threadline_store::{
 use threadline_view::{line_counts, unified};
 
 use super::RestoreError;
-use super::text_form::TextForm;
 use crate::Mask;
 use crate::error::AppError;
 
@@ -29,7 +30,7 @@ pub struct FileRestore {
     pub target: PathBuf,
     /// The content then; `None` if the file did not exist, or if the content is unknown. Files with the same
     /// backup share it.
-    pub content: Option<Arc<Vec<u8>>>,
+    pub content: Option<Arc<[u8]>>,
     /// The digest of the content now, at the path in the session. A log may name many large files, so their
     /// contents are read again where they are compared.
     now: Option<FileDigest>,
@@ -38,7 +39,11 @@ pub struct FileRestore {
     /// The source of the content.
     pub source: ContentSource,
     /// How the moment of the content relates to the requested moment.
-    pub basis: ContentEvidence,
+    pub basis: EvidenceBasis,
+    /// How certain the content is.
+    pub certainty: Certainty,
+    /// What the content is known from.
+    pub evidence: Option<EvidenceSource>,
     /// The backup that the log names.
     pub backup: Option<String>,
     /// A remark for the person.
@@ -58,6 +63,8 @@ pub enum RestoreAction {
     Create,
     /// Deletes the file, which did not exist then.
     Delete,
+    /// None: the content then is likely and not certain, and only certain ones are asked for.
+    Likely,
     /// None: the content then is unknown.
     Cannot,
     /// None: the target cannot be written. The note has the reason.
@@ -72,6 +79,7 @@ impl RestoreAction {
             Self::Change => "change",
             Self::Create => "create",
             Self::Delete => "delete",
+            Self::Likely => "likely",
             Self::Cannot => "unknown",
             Self::Blocked => "blocked",
         }
@@ -108,53 +116,22 @@ impl ContentSource {
 /// The content of a file at a moment.
 enum PastContent {
     Absent,
-    Bytes(Arc<Vec<u8>>),
+    Bytes(Arc<[u8]>),
+    Link(String),
     Unknown,
 }
 
-/// The files that were read for a plan. A log may name the same backup, or an existing file in different
-/// spellings, any number of times.
-#[derive(Default)]
-struct FileReader {
-    /// By name; `None` if there is no backup with this name.
-    backups: HashMap<String, Option<Arc<Vec<u8>>>>,
-    /// By path with links resolved.
-    digests: HashMap<PathBuf, FileDigest>,
-}
-
-impl FileReader {
-    /// Reads a backup; `None` if there is none with this name.
-    fn backup(&mut self, session: &SessionFile, name: &str) -> Result<Option<Arc<Vec<u8>>>, AppError> {
-        if let Some(known) = self.backups.get(name) {
-            return Ok(known.clone());
-        }
-        let read = session.backup(name).map_err(AppError::read(format!("the backup {name}")))?;
-        let backup = read.map(Arc::new);
-        self.backups.insert(name.to_owned(), backup.clone());
-        Ok(backup)
+/// Computes the digest of the regular file at a path; `None` if there is none. A log may name an existing file
+/// in different spellings, any number of times.
+fn digest(path: &Path, known: &mut HashMap<PathBuf, FileDigest>) -> Option<FileDigest> {
+    let real = std::fs::canonicalize(path).ok()?;
+    if let Some(known) = known.get(&real) {
+        return Some(*known);
     }
-
-    /// Returns the form of a file whose text is in the log: that of the file on disk, or else of its last
-    /// backup. `None` if that version is not text.
-    fn form_of(&mut self, session: &SessionFile, state: &FileState) -> Result<Option<TextForm>, AppError> {
-        if let Ok(bytes) = read_regular(Path::new(&state.path)) {
-            return Ok(TextForm::of(&bytes));
-        }
-        let backup = state.last_backup.as_deref().map(|name| self.backup(session, name)).transpose()?;
-        Ok(backup.flatten().map_or(Some(TextForm::PLAIN), |bytes| TextForm::of(&bytes)))
-    }
-
-    /// Computes the digest of the regular file at a path; `None` if there is none.
-    fn digest(&mut self, path: &Path) -> Option<FileDigest> {
-        let real = std::fs::canonicalize(path).ok()?;
-        if let Some(known) = self.digests.get(&real) {
-            return Some(*known);
-        }
-        // By the path as it is given, since not every link is followed.
-        let digest = open_regular(path).and_then(FileDigest::read_from).ok()?;
-        self.digests.insert(real, digest);
-        Some(digest)
-    }
+    // By the path as it is given, since not every link is followed.
+    let digest = open_regular(path).and_then(FileDigest::read_from).ok()?;
+    known.insert(real, digest);
+    Some(digest)
 }
 
 impl FileRestore {
@@ -162,25 +139,30 @@ impl FileRestore {
     /// `to_folder` below `root`.
     pub(super) fn plan_all(
         session: &SessionFile,
-        history: &FileHistory,
+        evidence: &FileEvidence,
         at: HistoryPoint,
         root: Option<&WriteRoot>,
         to_folder: bool,
+        with_likely: bool,
     ) -> Result<Vec<Self>, AppError> {
         let to = root.map(WriteRoot::path).filter(|_| to_folder);
         let mut files = Vec::new();
-        let mut reader = FileReader::default();
-        for state in history.states_at(at) {
-            let Past { content, source, note, backup } = Past::of(session, &mut reader, &state)?;
-            let label = relative_label(&state.path, history.root());
+        let mut digests = HashMap::new();
+        for state in evidence.states_at(at) {
+            let Past { content, source, note, backup } = Past::of(session, &state)?;
+            let label = relative_label(&state.path, evidence.root());
             let target = match to {
                 Some(dir) => dir.join(path_inside(&label)),
                 None => PathBuf::from(&state.path),
             };
-            let now = reader.digest(Path::new(&state.path));
-            let existing = if to.is_some() { reader.digest(&target) } else { now };
+            let now = digest(Path::new(&state.path), &mut digests);
+            let existing = if to.is_some() { digest(&target, &mut digests) } else { now };
             let action = match (&content, &existing) {
                 (PastContent::Unknown, _) => RestoreAction::Cannot,
+                (PastContent::Link(then), _) => match std::fs::read_link(&target) {
+                    Ok(now) if now == Path::new(then) => RestoreAction::Keep,
+                    _ => RestoreAction::Blocked,
+                },
                 (PastContent::Absent, None) => RestoreAction::Keep,
                 // In a folder to restore to, nothing is deleted.
                 (PastContent::Absent, Some(_)) if to.is_some() => RestoreAction::Keep,
@@ -192,6 +174,9 @@ impl FileRestore {
                 (PastContent::Bytes(_), Some(_)) => RestoreAction::Change,
             };
             let (mut action, mut note) = (action, note);
+            if action.writes() && state.certainty < Certainty::Exact && !with_likely {
+                action = RestoreAction::Likely;
+            }
             let is_link = || target.is_symlink() && action != RestoreAction::Delete;
             if action.writes() && is_link() {
                 (action, note) = (RestoreAction::Blocked, Some(blocked_note("it is a link")));
@@ -207,7 +192,7 @@ impl FileRestore {
             };
             let content = match content {
                 PastContent::Bytes(bytes) => Some(bytes),
-                PastContent::Absent | PastContent::Unknown => None,
+                PastContent::Absent | PastContent::Link(_) | PastContent::Unknown => None,
             };
             files.push(Self {
                 path: state.path,
@@ -217,7 +202,9 @@ impl FileRestore {
                 now,
                 action,
                 source,
-                basis: state.evidence,
+                basis: state.basis,
+                certainty: state.certainty,
+                evidence: state.source,
                 backup,
                 note,
                 risk,
@@ -293,7 +280,7 @@ impl FileRestore {
     }
 
     fn content_bytes(&self) -> &[u8] {
-        self.content.as_ref().map_or(&[], |content| content.as_slice())
+        self.content.as_deref().unwrap_or_default()
     }
 
     /// Whether the content is the same now and then.
@@ -346,49 +333,35 @@ struct Past {
 }
 
 impl Past {
-    /// Reads the content: the backup where it exists, otherwise the text that the edits in the log give.
-    fn of(session: &SessionFile, reader: &mut FileReader, state: &FileState) -> Result<Self, AppError> {
-        let unknown = |note: &str, backup| Self {
-            content: PastContent::Unknown,
-            source: ContentSource::Nothing,
-            note: Some(note.to_owned()),
-            backup,
+    /// Returns the content, with a note if it is not known, or not from the backup that the log names.
+    fn of(session: &SessionFile, state: &FileState) -> Result<Self, AppError> {
+        let source = match (&state.source, &state.content) {
+            (None, _) => ContentSource::Nothing,
+            (Some(EvidenceSource::Backup), _) | (_, Some(FileContent::Absent)) => ContentSource::Backup,
+            _ => ContentSource::Edits,
         };
-        let from_edits = |reader: &mut FileReader, text: &str, note: Option<&str>, backup| {
-            Ok(match reader.form_of(session, state)?.and_then(|form| form.encode(text)) {
-                Some(bytes) => Self {
-                    content: PastContent::Bytes(Arc::new(bytes)),
-                    source: ContentSource::Edits,
-                    note: note.map(str::to_owned),
-                    backup,
-                },
-                None => unknown("the log does not contain its exact bytes", backup),
-            })
-        };
-        match &state.content {
-            FileContent::Absent => {
-                let (content, source) = (PastContent::Absent, ContentSource::Backup);
-                Ok(Self { content, source, note: None, backup: None })
+        let backup = state.last_backup.clone();
+        let read = |name: &String| session.backup(name).map_err(AppError::read(format!("the backup {name}")));
+        let is_missing =
+            source != ContentSource::Backup && backup.as_ref().map(read).transpose()?.is_some_and(|read| read.is_none());
+        let (content, note) = match &state.content {
+            None if is_missing => {
+                (PastContent::Unknown, Some("its backup is missing, and the log does not contain its text".to_owned()))
             }
-            FileContent::Text(text) => from_edits(reader, text, None, None),
-            FileContent::Unknown => Ok(unknown("the log does not contain its text", None)),
-            FileContent::Backup { name, edits } => match (reader.backup(session, name)?, edits) {
-                (Some(bytes), _) => Ok(Self {
-                    content: PastContent::Bytes(bytes),
-                    source: ContentSource::Backup,
-                    note: None,
-                    backup: Some(name.clone()),
-                }),
-                (None, FileText::Text(text)) => {
-                    let note = "its backup is missing; restored from the edits in the log";
-                    from_edits(reader, text, Some(note), Some(name.clone()))
-                }
-                (None, _) => {
-                    let note = "its backup is missing, and the log does not contain its text";
-                    Ok(unknown(note, Some(name.clone())))
-                }
-            },
-        }
+            None => (PastContent::Unknown, Some("the log does not contain its text".to_owned())),
+            Some(FileContent::Absent) => (PastContent::Absent, None),
+            Some(FileContent::Link(target)) => {
+                let note = format!("it was a link to {target}, and links are not restored");
+                (PastContent::Link(target.clone()), Some(note))
+            }
+            Some(FileContent::File(file)) => {
+                let note = is_missing
+                    .then(|| "its backup is missing; restored from the edits in the log".to_owned());
+                (PastContent::Bytes(file.bytes.clone()), note)
+            }
+        };
+        let backup = backup.filter(|_| source == ContentSource::Backup || is_missing);
+        Ok(Self { content, source, note, backup })
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use threadline_session::{EntryIndex, HistoryPoint, SessionFamily, Turn};
+use threadline_evidence::HistoryPoint;
+use threadline_session::{EntryIndex, SessionFamily, Turn};
 
 use super::RestoreError;
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use insta::assert_snapshot;
 use threadline_app::blame::{BlameError, BlameOptions, FileBlame};
 use threadline_app::{App, AppConfig};
-use threadline_session::LineOrigin;
+use threadline_evidence::LineOrigin;
 use threadline_testkit::TestHome;
 
 /// A project with a history that is made step by step. Every step takes a minute.

@@ -7,7 +7,6 @@ use threadline_app::restore::{
     ContentSource, RestoreAction, RestoreError, RestoreOptions, RestorePlan, RestorePoint, turns_with_changes,
 };
 use threadline_app::{App, AppConfig, load_unpriced};
-use threadline_session::FileHistory;
 use threadline_store::WriteRisk;
 use threadline_testkit::session_uuid;
 
@@ -34,7 +33,7 @@ fn plan(world: &World, point: RestorePoint, options: &RestoreOptions) -> Result<
     let file = world.app.find(&session_uuid("s")).unwrap();
     let family = load_unpriced(&file).unwrap().family;
     let (at, _) = point.resolve(&family)?;
-    world.app.plan_restore(&file, &FileHistory::of(&family), at, options)
+    world.app.plan_restore(&file, &world.app.file_evidence(&file, &family), at, options)
 }
 
 #[test]
@@ -53,7 +52,8 @@ fn points_are_parsed() {
 fn points_are_resolved_to_turns() {
     let (world, dir) = (World::new(), tempfile::tempdir().unwrap());
     session(&world, dir.path());
-    let family = load_unpriced(&world.app.find(&session_uuid("s")).unwrap()).unwrap().family;
+    let file = world.app.find(&session_uuid("s")).unwrap();
+    let family = load_unpriced(&file).unwrap().family;
     let turn = |point: RestorePoint| point.resolve(&family).map(|(_, turn)| turn).ok();
     assert_eq!(turn(RestorePoint::Turn(2)), Some(Some(2)));
     assert_eq!(turn(RestorePoint::Turn(-2)), Some(Some(1)));
@@ -62,7 +62,7 @@ fn points_are_resolved_to_turns() {
     assert_eq!(turn(RestorePoint::End), Some(None));
     let missing = RestorePoint::Turn(9).resolve(&family).unwrap_err();
     assert!(matches!(missing, RestoreError::NoTurn { number: 9, count: 2 }), "{missing}");
-    let changed: Vec<_> = turns_with_changes(&family, &FileHistory::of(&family))
+    let changed: Vec<_> = turns_with_changes(&family, &world.app.file_evidence(&file, &family))
         .into_iter()
         .map(|turn| (turn.turn, turn.files.len()))
         .collect();
@@ -107,7 +107,7 @@ fn a_folder_to_restore_to_is_never_overwritten() {
     let to = dir.path().join("to");
     // The folder may be given with `..`.
     let named = dir.path().join("none/../to");
-    let options = RestoreOptions { to: Some(named), names: vec!["a.txt".to_owned()] };
+    let options = RestoreOptions { to: Some(named), names: vec!["a.txt".to_owned()], likely: false };
     assert!(plan(&world, RestorePoint::Turn(1), &options).unwrap().apply(&world.app, false, &[]).is_ok());
     let to = to.canonicalize().unwrap();
     assert_eq!(fs::read_to_string(to.join("a.txt")).unwrap(), "one\r\n");

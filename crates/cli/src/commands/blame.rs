@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use threadline_app::blame::{BlameError, BlameOptions, BlamedLine, FileBlame, LoggedEdit};
 use threadline_entry::Millis;
-use threadline_session::LineOrigin;
+use threadline_evidence::LineOrigin;
 use threadline_term::{ColumnAlign, TableColumn, TermText, TextLabel, text, truncate, visible};
 use threadline_view::humanize::{line_change, minute, plural, short_id};
 

@@ -6,7 +6,8 @@ use threadline_app::restore::{
     ContentSource, FileRestore, RestoreAction, RestoreOptions, RestorePlan, RestorePoint, relative_label,
     turns_with_changes,
 };
-use threadline_session::{ContentEvidence, EntryIndex, FileHistory, SessionFamily, Turn};
+use threadline_evidence::{Certainty, EvidenceBasis, FileEvidence};
+use threadline_session::{EntryIndex, SessionFamily, Turn};
 use threadline_store::{SessionFile, WriteRisk};
 use threadline_term::{ColumnAlign, TableColumn, TextLabel, truncate, visible, visible_name};
 use threadline_view::humanize::{bytes, line_change, plural};
@@ -53,6 +54,13 @@ pub(crate) struct RestoreArgs {
     #[arg(long, requires = "at")]
     apply: bool,
 
+    /// Also write contents that are likely and not certain
+    ///
+    /// They are derived from something that is not proven: a commit, the file on disk, or a command whose
+    /// text says what it does.
+    #[arg(long, requires = "at")]
+    likely: bool,
+
     /// Also write outside of the project, and files that other programs may run commands from
     ///
     /// The project is the directory that the session worked in, if you are in it or the log is in Claude
@@ -73,8 +81,8 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     }
     let file = cx.app.find_to_change(&args.session)?;
     let family = threadline_app::load_unpriced(&file)?.complete()?.family;
-    let history = FileHistory::of(&family);
-    if history.is_empty() {
+    let evidence = cx.app.file_evidence(&file, &family);
+    if evidence.is_empty() {
         cx.ui.note("no tool changed a file in this session: nothing to restore");
         note_commands(cx, &family);
         return Ok(CommandOutcome::Negative);
@@ -82,7 +90,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     let agents = file.agents().found.into_iter().map(|agent| agent.path);
     let mask = cx.app.session_mask(&[file.path.clone()].into_iter().chain(agents).collect::<Vec<_>>());
     let Some(point) = args.at else {
-        list_turns(cx, &family, &history, &mask)?;
+        list_turns(cx, &family, &evidence, &mask)?;
         note_commands(cx, &family);
         return Ok(CommandOutcome::Done);
     };
@@ -91,8 +99,8 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
         Some(number) => format!("the beginning of turn {number}"),
         None => "the end of the session".to_owned(),
     };
-    let options = RestoreOptions { to: args.to.clone(), names: args.files.clone() };
-    let plan = cx.app.plan_restore(&file, &history, at, &options)?;
+    let options = RestoreOptions { to: args.to.clone(), names: args.files.clone(), likely: args.likely };
+    let plan = cx.app.plan_restore(&file, &evidence, at, &options)?;
     let receipt = if args.apply { plan.apply(&cx.app, args.outside, &command_line())? } else { None };
     let title = match &plan.root {
         Ok(root) => format!("Files at {moment} in {}", visible_name(&root.path().to_string_lossy())),
@@ -110,7 +118,7 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
     note_missing(cx, &file, &plan.files);
     note_commands(cx, &family);
     let is_missing = |file: &FileRestore| {
-        matches!(file.action, RestoreAction::Cannot | RestoreAction::Blocked)
+        matches!(file.action, RestoreAction::Likely | RestoreAction::Cannot | RestoreAction::Blocked)
             || file.risk.is_some() && !args.outside
     };
     let partly = args.apply && plan.files.iter().any(is_missing);
@@ -121,10 +129,10 @@ pub(crate) fn run(cx: &Context, args: &RestoreArgs) -> Result<CommandOutcome, Co
 fn list_turns(
     cx: &Context,
     family: &SessionFamily,
-    history: &FileHistory,
+    evidence: &FileEvidence,
     mask: &Mask,
 ) -> Result<(), CommandError> {
-    let mut listed = turns_with_changes(family, history);
+    let mut listed = turns_with_changes(family, evidence);
     for turn in &mut listed {
         turn.prompt = mask.text(&turn.prompt).into_owned();
     }
@@ -144,7 +152,7 @@ fn list_turns(
                 0 => "changed by something else than an edit".to_owned(),
                 n => plural(n, "edit"),
             };
-            let path = visible_name(&relative_label(&file.path, history.root())).into_owned();
+            let path = visible_name(&relative_label(&file.path, evidence.root())).into_owned();
             writeln!(answer, "      {path}  {}", page.paint(TextLabel::Dim, &by))?;
         }
     }
@@ -204,13 +212,10 @@ fn report(
     let row = |file: &FileRestore| {
         let known = match (&file.source, file.basis) {
             (ContentSource::Nothing, _) => "–".to_owned(),
-            (source, ContentEvidence::Exact) => source.name().to_owned(),
-            (source, ContentEvidence::Earlier(idx)) => {
-                format!("{}, turn {}", source.name(), turn_of(idx))
-            }
-            (source, ContentEvidence::Later(idx)) => {
-                format!("first {}, turn {}", source.name(), turn_of(idx))
-            }
+            (source, EvidenceBasis::Exact) => source.name().to_owned(),
+            (source, EvidenceBasis::Earlier(idx)) => format!("{}, turn {}", source.name(), turn_of(idx)),
+            (source, EvidenceBasis::Later(idx)) => format!("first {}, turn {}", source.name(), turn_of(idx)),
+            (source, EvidenceBasis::Outside) => source.name().to_owned(),
         };
         let applied = args.apply && is_written(file);
         vec![visible(&file.label).into_owned(), size_then(file), change(file, applied), known]
@@ -277,6 +282,7 @@ fn change(file: &FileRestore, applied: bool) -> String {
         RestoreAction::Create => "not there".to_owned(),
         RestoreAction::Delete => "there".to_owned(),
         RestoreAction::Cannot => "–".to_owned(),
+        RestoreAction::Likely => "likely other".to_owned(),
         RestoreAction::Blocked => "not writable".to_owned(),
     }
 }
@@ -291,10 +297,17 @@ fn object(file: &FileRestore, receipt: Option<&str>) -> RestoredFile {
         source: file.source.name(),
         backup: file.backup.clone(),
         basis: match file.basis {
-            ContentEvidence::Exact => "exact",
-            ContentEvidence::Earlier(_) => "earlier",
-            ContentEvidence::Later(_) => "later",
+            EvidenceBasis::Exact => "exact",
+            EvidenceBasis::Earlier(_) => "earlier",
+            EvidenceBasis::Later(_) | EvidenceBasis::Outside => "later",
         },
+        state: match (file.certainty, file.content.is_none() && file.action != RestoreAction::Cannot) {
+            (Certainty::Exact, true) => "absent",
+            (Certainty::Exact, false) => "exact",
+            (Certainty::Likely, _) => "likely",
+            (Certainty::Changed, _) => "changed",
+        },
+        evidence: file.evidence.map(|evidence| evidence.name()),
         size_bytes: file.content.as_ref().map(|content| content.len() as u64),
         lines_added: file.changed_lines().map(|(added, _)| added as u64),
         lines_removed: file.changed_lines().map(|(_, removed)| removed as u64),
@@ -325,7 +338,7 @@ fn note_missing(cx: &Context, session: &SessionFile, files: &[FileRestore]) {
 
 /// Notes that changes by shell commands cannot be restored.
 fn note_commands(cx: &Context, family: &SessionFamily) {
-    match family.n_unlogged_commands() {
+    match threadline_evidence::uncertain_commands(family) {
         0 => {}
         n => {
             let commands = plural(n as u64, "shell command");

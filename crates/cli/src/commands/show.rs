@@ -497,7 +497,8 @@ fn raw(family: &SessionFamily, chosen: Option<&Transcript>) -> TermText {
 
 fn show_patch(cx: &Context, loaded: &OpenSession) -> Result<CommandOutcome, CommandError> {
     let family = &loaded.family;
-    let changes = changes(family);
+    let evidence = cx.app.file_evidence(&loaded.file, family);
+    let changes = changes(&evidence, family);
     let cwd = loaded.cwd();
     if cx.json {
         let mut answer = cx.ui.output();
@@ -513,7 +514,7 @@ fn show_patch(cx: &Context, loaded: &OpenSession) -> Result<CommandOutcome, Comm
             cx.ui.note(&format!("{}: {}", file.path, file.notes.join("; ")));
         }
     }
-    let commands = family.n_unlogged_commands();
+    let commands = threadline_evidence::uncertain_commands(family);
     if commands > 0 {
         let commands = plural(commands as u64, "shell command");
         cx.ui.note(&format!("{commands} may have changed files; their changes are not in the log"));

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::SessionFile;
 use threadline_app::restore::{RestoreAction, RestoreError, RestoreOptions, RestorePoint, is_named};
-use threadline_session::FileHistory;
 use threadline_view::humanize::plural;
 use threadline_view::wire::moment;
 use threadline_view::{FileChange, Hunk, changes, patch};
@@ -150,18 +149,13 @@ fn net_changes(
     file: &SessionFile,
     name: Option<&str>,
 ) -> Result<ChangesAndNotes, HistoryError> {
-    history.sessions.with(&history.app, &file.id, |live| {
-        let root = live.cwd();
-        let Some(family) = live.edits()? else {
-            return Err(HistoryError::new("the edits of this session are too large"));
-        };
-        let found = changes(&family);
-        let found = found
-            .iter()
-            .filter(|change| name.is_none_or(|name| is_named(&change.path, name, root.as_deref())));
-        let found = found.map(|change| NetFileChange::of(&file.id, change, root.as_deref())).collect();
-        Ok((found, live.unread().iter().map(ToString::to_string).collect()))
-    })
+    let loaded = history.app.load(file)?;
+    let root = loaded.cwd();
+    let found = changes(&history.app.logged_evidence(file, &loaded.family), &loaded.family);
+    let found =
+        found.iter().filter(|change| name.is_none_or(|name| is_named(&change.path, name, root.as_deref())));
+    let found = found.map(|change| NetFileChange::of(&file.id, change, root.as_deref())).collect();
+    Ok((found, loaded.unread.iter().map(ToString::to_string).collect()))
 }
 
 impl NetFileChange {
@@ -193,11 +187,11 @@ fn files_at(
 ) -> Result<ChangesAndNotes, HistoryError> {
     let point: RestorePoint = at.parse().map_err(HistoryError::new)?;
     let loaded = history.app.load(file)?;
-    let edits = FileHistory::of(&loaded.family);
+    let evidence = history.app.logged_evidence(file, &loaded.family);
     let (moment, _) = point.resolve(&loaded.family)?;
-    let options = RestoreOptions { to: None, names: name.map(str::to_owned).into_iter().collect() };
+    let options = RestoreOptions { names: name.map(str::to_owned).into_iter().collect(), ..RestoreOptions::default() };
     let notes = loaded.unread.iter().map(ToString::to_string).collect();
-    let plan = match history.app.plan_restore(file, &edits, moment, &options) {
+    let plan = match history.app.plan_restore(file, &evidence, moment, &options) {
         Err(RestoreError::NoFiles) => return Ok((Vec::new(), notes)),
         plan => plan?,
     };

@@ -7,7 +7,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadline_app::blame::{BlameError, BlameOptions, LoggedEdit};
-use threadline_session::LineOrigin;
+use threadline_evidence::LineOrigin;
 use threadline_view::humanize::{line_change, plural};
 
 use crate::answer::AnswerEnd;

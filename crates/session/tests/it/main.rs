@@ -4,11 +4,9 @@
 
 mod agent;
 mod compaction;
-mod file_history;
 mod finding;
 mod hygiene;
 mod input;
-mod line_origin;
 mod lineage;
 mod property;
 mod render;

@@ -57,7 +57,8 @@ fn draw(log: &[u8], what: &str) {
         objects += 1;
     });
     assert!(objects > 0, "{what}");
-    let _ = patch(&changes(&family), None);
+    let evidence = threadline_evidence::FileEvidence::of(&family, &threadline_evidence::LogOnly);
+    let _ = patch(&changes(&evidence, &family), None);
     for level in
         [DetailLevel::Prompts, DetailLevel::Chat, DetailLevel::Tools, DetailLevel::Full, DetailLevel::Raw]
     {

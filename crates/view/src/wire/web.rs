@@ -1,5 +1,7 @@
 //! JSON of the viewer, of `mcp --http`, and of errors.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::changes::{FileChange, patch};
@@ -50,12 +52,14 @@ pub struct PaletteObject {
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct ChangeObject<'a> {
-    pub after: Option<&'a str>,
-    pub before: Option<&'a str>,
+    pub after: Option<Cow<'a, str>>,
+    pub before: Option<Cow<'a, str>>,
     pub edits: usize,
     pub notes: &'a [String],
     pub patch: Option<String>,
     pub path: &'a str,
+    pub state: &'static str,
+    pub status: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
 }
@@ -63,12 +67,14 @@ pub struct ChangeObject<'a> {
 impl<'a> From<&'a FileChange> for ChangeObject<'a> {
     fn from(file: &'a FileChange) -> Self {
         Self {
-            after: file.after.as_deref(),
-            before: file.before.as_deref(),
-            edits: file.edits,
+            after: file.text_after().filter(|_| file.has_whole()),
+            before: file.text_before().filter(|_| file.has_whole()),
+            edits: file.edits(),
             notes: &file.notes,
             patch: (!file.parts.is_empty()).then(|| patch(std::slice::from_ref(file), None)),
             path: &file.path,
+            state: file.certainty.name(),
+            status: file.status(),
             kind: "change",
         }
     }
@@ -76,6 +82,8 @@ impl<'a> From<&'a FileChange> for ChangeObject<'a> {
 
 #[cfg(test)]
 mod tests {
+    use threadline_evidence::{Certainty, FileContent};
+
     use super::{ChangeObject, ErrorObject};
     use crate::changes::FileChange;
 
@@ -85,14 +93,17 @@ mod tests {
         assert_eq!(error, r#"{"code":"failed","hint":null,"message":"Session not found","type":"error"}"#);
         let file = FileChange {
             path: "/loom/a".to_owned(),
-            after: Some("new".to_owned()),
-            edits: 2,
+            before: Some(FileContent::Absent),
+            after: Some(FileContent::bytes(*b"new")),
+            certainty: Certainty::Exact,
+            parts: Vec::new(),
+            is_chain: false,
+            calls: Vec::new(),
             notes: vec!["more".to_owned()],
-            ..FileChange::default()
         };
         assert_eq!(
             serde_json::to_string(&ChangeObject::from(&file)).unwrap(),
-            r#"{"after":"new","before":null,"edits":2,"notes":["more"],"patch":null,"path":"/loom/a","type":"change"}"#
+            r#"{"after":"new","before":null,"edits":0,"notes":["more"],"patch":null,"path":"/loom/a","state":"exact","status":"created","type":"change"}"#
         );
     }
 }

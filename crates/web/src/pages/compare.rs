@@ -39,7 +39,7 @@ pub(crate) fn page(state: &ServerState, request: &PageRequest) -> Result<PageRes
             });
             let diffs: Vec<Vec<Hunk>> = compared.as_ref().map_or_else(Vec::new, |compared| {
                 let texts = compared.files.iter().map(|file| file.texts());
-                texts.map(|texts| texts.map_or_else(Vec::new, |(old, new)| hunks(old, new))).collect()
+                texts.map(|texts| texts.map_or_else(Vec::new, |(old, new)| hunks(&old, &new))).collect()
             });
             let notes = compared.as_ref().map(|compared| compared.sides.each_ref().map(|side| side.notes()));
             let unread = compared.as_ref().map_or(&[][..], |compared| &compared.unread);

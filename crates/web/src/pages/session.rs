@@ -323,17 +323,17 @@ pub(crate) fn raw_line(state: &ServerState, request: &PageRequest) -> Result<Pag
 /// Returns the changes made to files.
 pub(crate) fn changes(state: &ServerState, request: &PageRequest) -> Result<PageResponse, PageError> {
     let id = request.path_param(0);
-    let (edits, title, first_prompt, cwd, read_errors) = state.with_session(id, |live| {
+    let (file, title, first_prompt, cwd, read_errors) = state.with_session(id, |live| {
         let layout = live.page_layout(&SessionSelector::default())?;
         let header = &layout.layout.header;
         let read_errors: Vec<String> = live.unread().iter().map(ToString::to_string).collect();
-        Ok((live.edits()?, header.title.clone(), header.first_prompt.clone(), live.cwd(), read_errors))
+        let file = live.file().clone();
+        Ok((file, header.title.clone(), header.first_prompt.clone(), live.cwd(), read_errors))
     })?;
-    let edits = edits.ok_or_else(|| {
-        PageError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "Too many changes to show here")
-            .with_hint(format!("Run `threadline show {id} --patch` to print them."))
-    })?;
-    let changes = threadline_view::changes(&edits);
+    // An open session has truncated texts. The changes take the whole log.
+    let loaded = state.app.load(&file)?;
+    let evidence = state.app.file_evidence(&file, &loaded.family);
+    let changes = threadline_view::changes(&evidence, &loaded.family);
     match request.format {
         ResponseFormat::Html => {
             let title = title.or(first_prompt).unwrap_or_else(|| id.to_owned());

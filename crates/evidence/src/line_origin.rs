@@ -12,7 +12,10 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 use memchr::memchr_iter;
 
-use crate::file_edit::{EditBudget, EditReplacement, FileEdit, FileText, apply_hunks};
+use crate::content::FileBytes;
+use crate::evidence::{FileEdit, FileText};
+use crate::hunk::{LineHunk, apply_hunks};
+use crate::replacement::EditReplacement;
 use crate::line_alignment::{LineId, LineSource, align, has_more_sources};
 
 /// The origin of a line.
@@ -87,7 +90,6 @@ pub struct LineHistory<'t> {
     /// The edits since the last known version at unknown places in the file.
     unplaced: Vec<UnplacedEdit>,
     budget: usize,
-    edit_budget: EditBudget,
 }
 
 /// An edit that cannot be applied to the current version.
@@ -177,7 +179,6 @@ impl Default for LineHistory<'_> {
             origins: Vec::new(),
             unplaced: Vec::new(),
             budget: MAX_PAIRS,
-            edit_budget: EditBudget::default(),
         }
     }
 }
@@ -206,7 +207,7 @@ impl<'t> LineHistory<'t> {
             FileText::Absent => Some(Cow::Borrowed("")),
             FileText::Text(_) | FileText::Unknown => {
                 let text = self.text.as_deref().filter(|_| !edit.hunks.is_empty());
-                text.and_then(|text| apply_hunks(text, &edit.hunks)).map(Cow::Owned)
+                text.and_then(|text| applied(text, &edit.hunks)).map(Cow::Owned)
             }
         };
         match after {
@@ -331,12 +332,10 @@ impl<'t> LineHistory<'t> {
         let Some(text) = self.text.as_deref() else { return false };
         let is_certain = edit.is_before_logged;
         // All of them must match before one is applied. Only one text is kept: there may be very many.
-        let budget = &mut self.edit_budget;
-        budget.add_logged(edit.replaced_bytes());
         let mut last: Option<ReplacementStep> = None;
         for replacement in edit.replacements.iter() {
             let text = last.as_ref().map_or(text, |step| &*step.after);
-            last = ReplacementStep::of(replacement, text, is_certain, budget);
+            last = ReplacementStep::of(replacement, text, is_certain);
             if last.is_none() {
                 return false;
             }
@@ -346,9 +345,7 @@ impl<'t> LineHistory<'t> {
         };
         for replacement in edit.replacements.iter().take(edit.replacements.len() - 1) {
             let text = self.text.as_deref().unwrap_or_default();
-            // This has been counted.
-            let mut budget = EditBudget::unlimited();
-            if let Some(step) = ReplacementStep::of(replacement, text, is_certain, &mut budget) {
+            if let Some(step) = ReplacementStep::of(replacement, text, is_certain) {
                 self.replace(number, step);
             }
         }
@@ -386,6 +383,12 @@ impl<'t> LineHistory<'t> {
     }
 }
 
+/// Returns a text after hunks.
+fn applied(text: &str, hunks: &[LineHunk]) -> Option<String> {
+    let file = FileBytes { bytes: text.as_bytes().into(), is_shown: true };
+    String::from_utf8(apply_hunks(&file, hunks)?.file.bytes.to_vec()).ok()
+}
+
 /// Returns, for each line of the new text, the index of the same line of the old text, if there is no doubt
 /// about it.
 pub fn same_lines(old: &str, new: &str) -> Vec<Option<usize>> {
@@ -421,11 +424,10 @@ impl ReplacementStep {
         replacement: &EditReplacement,
         text: &str,
         is_certain: bool,
-        budget: &mut EditBudget,
     ) -> Option<Self> {
         let EditReplacement { old, new, all } = replacement;
         let all = *all;
-        let (range, after) = replacement.apply(text, budget)?;
+        let (range, after) = replacement.apply(text)?;
         let is_single = !old.is_empty() && !text[range.end..].contains(&text[range.clone()]);
         if !is_certain && !is_single && !all {
             return None;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
-use threadline_session::{
-    FileEdit, LineHistory, LineOrigin, MAX_CANDIDATES, Session, SessionFamily, UnknownReason,
+use threadline_evidence::{
+    FileEdit, FileEvidence, LineHistory, LineOrigin, LogOnly, MAX_CANDIDATES, UnknownReason,
 };
+use threadline_session::{Session, SessionFamily};
 use threadline_testkit::log;
 
 /// The edits of a session that are described by the results of its calls.
@@ -18,7 +19,8 @@ fn edits(results: &[(&str, &str)]) -> Vec<FileEdit> {
         notation += &format!("a{at} <- {parent} reply m{at} tool t{at} {tool} {{\"file_path\":\"/f\"}}\n");
         notation += &format!("r{at} <- a{at} result t{at} \"ok\" {result}\n");
     }
-    SessionFamily::new(Session::from_bytes(&log(&notation)), Vec::new()).file_edits().collect()
+    let family = SessionFamily::new(Session::from_bytes(&log(&notation)), Vec::new());
+    FileEvidence::of(&family, &LogOnly).edits()
 }
 
 fn write(before: Option<&str>, after: &str) -> (&'static str, String) {

@@ -4,9 +4,11 @@
 //! with U+FFFD for bytes that are not text. To restore such a text, the rest follows another version of the
 //! file: the one on disk, or a backup.
 
+use std::borrow::Cow;
+
 /// The form of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TextForm {
+pub(crate) struct TextForm {
     encoding: TextEncoding,
     has_mark: bool,
     line_end: LineEnd,
@@ -29,12 +31,8 @@ enum LineEnd {
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl TextForm {
-    /// The form of a file of which only the log is known.
-    pub(super) const PLAIN: Self =
-        Self { encoding: TextEncoding::Utf8, has_mark: false, line_end: LineEnd::Plain };
-
     /// Returns the form of a file. `None` if its encoding is unknown.
-    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let encoding = match bytes {
             [0xff, 0xfe, ..] => TextEncoding::Utf16Le,
             [0xfe, 0xff, ..] => TextEncoding::Utf16Be,
@@ -50,9 +48,18 @@ impl TextForm {
         Some(Self { encoding, has_mark: text.starts_with(BYTE_ORDER_MARK), line_end })
     }
 
+    /// Returns the text of a file in this form, as the tools show it.
+    pub(crate) fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
+        let text = self.encoding.decode(bytes)?;
+        if !self.has_mark && self.line_end == LineEnd::Plain {
+            return Some(text);
+        }
+        Some(Cow::Owned(text.trim_start_matches(BYTE_ORDER_MARK).replace("\r\n", "\n")))
+    }
+
     /// Returns the bytes of a text in this form. `None` if they cannot be known: the text lacks characters,
     /// or the lines of the file end in different ways.
-    pub(super) fn encode(self, text: &str) -> Option<Vec<u8>> {
+    pub(crate) fn encode(self, text: &str) -> Option<Vec<u8>> {
         if text.contains('\u{fffd}') {
             return None;
         }
@@ -73,14 +80,14 @@ impl TextForm {
 }
 
 impl TextEncoding {
-    fn decode(self, bytes: &[u8]) -> Option<String> {
+    fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let units = |unit: fn([u8; 2]) -> u16| {
             let (pairs, rest) = bytes.as_chunks();
             let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
-            String::from_utf16(&units).ok().filter(|_| rest.is_empty())
+            String::from_utf16(&units).ok().filter(|_| rest.is_empty()).map(Cow::Owned)
         };
         match self {
-            Self::Utf8 => String::from_utf8(bytes.to_vec()).ok(),
+            Self::Utf8 => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
             Self::Utf16Le => units(u16::from_le_bytes),
             Self::Utf16Be => units(u16::from_be_bytes),
         }
@@ -119,6 +126,5 @@ mod tests {
             assert_eq!(form.encode(text), expected, "{other:?} {text:?}");
         }
         assert_eq!(TextForm::of(b"caf\xe9\n"), None);
-        assert_eq!(TextForm::PLAIN.encode("x\n"), Some(b"x\n".to_vec()));
     }
 }
