@@ -253,6 +253,8 @@ impl Collector<'_> {
         times: &LazyCell<LinesByTime, impl FnOnce() -> LinesByTime>,
         sources: &dyn FileSources,
     ) {
+        // Every prompt names the backups of all files again.
+        let mut contents: HashMap<String, Option<FileContent>> = HashMap::default();
         for PromptSnapshot { position, backups } in snapshots {
             for (path, backup) in backups {
                 let FileBackup { name, real_parent_dir, time } = backup.unwrap_or_default();
@@ -266,7 +268,10 @@ impl Collector<'_> {
                 let at = later.or(prompt).unwrap_or_default();
                 let place = EventPlace { moment: Moment { position, at, seq: 0 }, call: None, called_at: position };
                 let content = match &name {
-                    Some(name) => sources.backup(name).map(FileContent::bytes),
+                    Some(name) => {
+                        let read = || sources.backup(name).map(FileContent::bytes);
+                        contents.entry(name.clone()).or_insert_with(read).clone()
+                    }
                     None => Some(FileContent::Absent),
                 };
                 self.timelines.files[file].last_backup = name.clone().or(self.timelines.files[file].last_backup.take());
