@@ -20,9 +20,9 @@ use threadline_view::{
     TranscriptItem, TranscriptPart, TurnTiming, TurnView, changes_by, unified,
 };
 
-use crate::file_sources::SessionSources;
 use crate::config::App;
 use crate::error::AppError;
+use crate::file_sources::SessionSources;
 use crate::find::split_anchor;
 use crate::load::{MainLines, OpenSession};
 use crate::restore::relative_label;

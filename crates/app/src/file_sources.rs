@@ -10,7 +10,7 @@ use crate::git::{GitRunner, GitTree, TIME_LIMIT};
 use crate::time::millis;
 
 /// The sources of a session.
-pub struct SessionSources<'s> {
+pub(crate) struct SessionSources<'s> {
     session: &'s SessionFile,
     /// The project of the session, if its git repository and its files may be read.
     project: Option<ProjectSources>,
@@ -29,19 +29,19 @@ const MAX_SIZE: u64 = 64 << 20;
 
 impl<'s> SessionSources<'s> {
     /// Returns the backups of a session only.
-    pub fn log_only(session: &'s SessionFile) -> Self {
+    pub(crate) fn log_only(session: &'s SessionFile) -> Self {
         Self { session, project: None }
     }
 
     /// Returns the backups of a session, and the files of its project.
-    pub fn with_project(session: &'s SessionFile, root: &WriteRoot) -> Self {
+    pub(crate) fn with_project(session: &'s SessionFile, root: &WriteRoot) -> Self {
         let git = GitRunner::new(TIME_LIMIT);
         Self { session, project: Some(ProjectSources { root: root.path().to_owned(), git, tree: None }) }
     }
 
     /// Adds the git repository of the project.
     #[must_use]
-    pub fn with_git(mut self) -> Self {
+    pub(crate) fn with_git(mut self) -> Self {
         if let Some(project) = &mut self.project {
             project.tree = GitTree::root(&project.git, &project.root);
         }
@@ -72,8 +72,12 @@ impl FileSources for SessionSources<'_> {
             metadata => metadata.ok()?,
         };
         let content = match metadata.file_type() {
-            kind if kind.is_symlink() => FileContent::Link(std::fs::read_link(path).ok()?.to_str()?.to_owned()),
-            kind if kind.is_file() && metadata.len() <= MAX_SIZE => FileContent::bytes(read_regular(path).ok()?),
+            kind if kind.is_symlink() => {
+                FileContent::Link(std::fs::read_link(path).ok()?.to_str()?.to_owned())
+            }
+            kind if kind.is_file() && metadata.len() <= MAX_SIZE => {
+                FileContent::bytes(read_regular(path).ok()?)
+            }
             _ => return None,
         };
         Some(FileOnDisk { content, modified_at: metadata.modified().ok().map(millis) })
@@ -81,7 +85,8 @@ impl FileSources for SessionSources<'_> {
 
     fn committed(&self, commit: &str, paths: &[&str]) -> Vec<Option<FileContent>> {
         let none = vec![None; paths.len()];
-        let Some((project, tree)) = self.project.as_ref().and_then(|project| Some((project, project.tree.as_ref()?)))
+        let Some((project, tree)) =
+            self.project.as_ref().and_then(|project| Some((project, project.tree.as_ref()?)))
         else {
             return none;
         };
@@ -94,7 +99,8 @@ impl FileSources for SessionSources<'_> {
     }
 
     fn are_watched(&self, paths: &[&str]) -> Vec<Option<bool>> {
-        let Some((project, tree)) = self.project.as_ref().and_then(|project| Some((project, project.tree.as_ref()?)))
+        let Some((project, tree)) =
+            self.project.as_ref().and_then(|project| Some((project, project.tree.as_ref()?)))
         else {
             return vec![None; paths.len()];
         };

@@ -28,7 +28,6 @@ use crate::mask::Mask;
 use crate::page_layout::{PageLayout, layout_memory};
 use crate::time::{millis, now};
 
-
 /// A conversation of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SessionSelector {

@@ -182,7 +182,11 @@ impl App {
     }
 
     /// Returns the backups of a session and, if its project is on this machine, the files there.
-    pub(crate) fn disk_sources<'s>(&self, session: &'s SessionFile, family: &SessionFamily) -> SessionSources<'s> {
+    pub(crate) fn disk_sources<'s>(
+        &self,
+        session: &'s SessionFile,
+        family: &SessionFamily,
+    ) -> SessionSources<'s> {
         let root = threadline_evidence::working_directory(family);
         match root.and_then(|dir| self.project_root(session, &dir).ok()) {
             Some(root) => SessionSources::with_project(session, &root),

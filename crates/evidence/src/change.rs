@@ -45,7 +45,10 @@ pub(crate) enum FileChangeKind {
 pub(crate) enum TextStep {
     Write(String),
     Append(String),
-    Compose { parts: Vec<ContentPart>, is_append: bool },
+    Compose {
+        parts: Vec<ContentPart>,
+        is_append: bool,
+    },
     Substitute(SedScript),
     Truncate(u64),
     Touch,
@@ -90,7 +93,11 @@ impl FileChangeKind {
         match self {
             Self::Seen | Self::Start | Self::MayChange => false,
             Self::Step { level, .. } => *level > Level::Suspect,
-            Self::Become(_) | Self::Edit { .. } | Self::Diff { .. } | Self::Created { .. } | Self::Changed => true,
+            Self::Become(_)
+            | Self::Edit { .. }
+            | Self::Diff { .. }
+            | Self::Created { .. }
+            | Self::Changed => true,
         }
     }
 
@@ -256,7 +263,9 @@ fn diff_forward(
         (None, Some(other)) => result(other, Level::Likely),
         (None, None) => match from_call {
             Some((applied, level)) => result(applied, likely(level)),
-            None => return expected.map(|(content, level)| Known::new(content, level, EvidenceSource::Command)),
+            None => {
+                return expected.map(|(content, level)| Known::new(content, level, EvidenceSource::Command));
+            }
         },
     };
     Some(confirmed(found))
@@ -267,7 +276,8 @@ fn diff_forward(
 fn created_forward(known: Option<&Known>, steps: &[TextStep], state: &Current<'_>) -> Option<Known> {
     let absent = Known::exact(FileContent::Absent, EvidenceSource::CommandDiff);
     let own = Current { before: Some(&absent), read: None, at_call: None, others: state.others };
-    let expected = apply_steps(steps, &own).map(|(content, level)| Known::new(content, level, EvidenceSource::Command));
+    let expected =
+        apply_steps(steps, &own).map(|(content, level)| Known::new(content, level, EvidenceSource::Command));
     let (Some(known), Some(expected)) = (known, &expected) else { return known.cloned().or(expected) };
     let line = |content: &FileContent| match content {
         FileContent::Link(target) => Some(target.clone()),
@@ -289,11 +299,7 @@ fn apply_steps(steps: &[TextStep], state: &Current<'_>) -> Option<(FileContent, 
 
 impl TextStep {
     /// Returns the content after the step, and how certain it is. `None` if it is unknown.
-    fn apply(
-        &self,
-        before: Option<&Known>,
-        others: &HashMap<usize, Known>,
-    ) -> Option<(FileContent, Level)> {
+    fn apply(&self, before: Option<&Known>, others: &HashMap<usize, Known>) -> Option<(FileContent, Level)> {
         let bytes = |text: &str| FileContent::bytes(text.as_bytes());
         let content = match self {
             // The file keeps nothing of what it was.
@@ -368,11 +374,7 @@ fn compose(
 }
 
 /// Returns the content after an edit of a tool.
-fn edited(
-    before: &FileContent,
-    replacements: &[EditReplacement],
-    hunks: &[LineHunk],
-) -> Option<FileContent> {
+fn edited(before: &FileContent, replacements: &[EditReplacement], hunks: &[LineHunk]) -> Option<FileContent> {
     let empty = FileBytes { bytes: Arc::default(), is_shown: false };
     let file = match before {
         FileContent::Absent => &empty,

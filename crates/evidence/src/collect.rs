@@ -266,7 +266,8 @@ impl Collector<'_> {
                 let later = time.filter(|time| prompt.is_some_and(|prompt| *time > prompt));
                 let position = later.map_or(position, |time| times.last_until(time).max(position));
                 let at = later.or(prompt).unwrap_or_default();
-                let place = EventPlace { moment: Moment { position, at, seq: 0 }, call: None, called_at: position };
+                let place =
+                    EventPlace { moment: Moment { position, at, seq: 0 }, call: None, called_at: position };
                 let content = match &name {
                     Some(name) => {
                         let read = || sources.backup(name).map(FileContent::bytes);
@@ -274,7 +275,8 @@ impl Collector<'_> {
                     }
                     None => Some(FileContent::Absent),
                 };
-                self.timelines.files[file].last_backup = name.clone().or(self.timelines.files[file].last_backup.take());
+                self.timelines.files[file].last_backup =
+                    name.clone().or(self.timelines.files[file].last_backup.take());
                 let before = content.map(|content| Known::exact(content, EvidenceSource::Backup));
                 self.add(file, place, before, FileChangeKind::Seen);
             }
@@ -316,13 +318,7 @@ impl Collector<'_> {
     }
 
     /// Adds a step of a command. Without a level, it may not have happened.
-    pub(crate) fn add_step(
-        &mut self,
-        file: usize,
-        place: EventPlace,
-        step: TextStep,
-        level: Option<Level>,
-    ) {
+    pub(crate) fn add_step(&mut self, file: usize, place: EventPlace, step: TextStep, level: Option<Level>) {
         let change = match level {
             Some(level) => FileChangeKind::Step { step, level },
             None => FileChangeKind::MayChange,
@@ -339,8 +335,7 @@ impl Collector<'_> {
     }
 
     fn files_below(&self, folder: &str) -> Vec<usize> {
-        let is_below =
-            |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        let is_below = |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         let files = self.timelines.files.iter().enumerate();
         files.filter(|(_, file)| is_below(&file.path)).map(|(number, _)| number).collect()
     }
@@ -353,7 +348,8 @@ impl Collector<'_> {
             let last = last_part(name);
             if last.contains(['*', '?', '[']) {
                 let files = self.timelines.files.iter().enumerate();
-                found.extend(files.filter(|(_, file)| matches(last, last_part(&file.path))).map(|(at, _)| at));
+                found
+                    .extend(files.filter(|(_, file)| matches(last, last_part(&file.path))).map(|(at, _)| at));
             } else {
                 found.extend(by_name.get(last).into_iter().flatten());
             }
@@ -390,7 +386,10 @@ fn matches(pattern: &str, name: &str) -> bool {
                 '*' => next[at] = true,
                 '?' => next[at + 1] = true,
                 '[' => {
-                    let end = pattern[at..].iter().position(|c| *c == ']').map_or(pattern.len(), |end| at + end + 1);
+                    let end = pattern[at..]
+                        .iter()
+                        .position(|c| *c == ']')
+                        .map_or(pattern.len(), |end| at + end + 1);
                     next[end] = true;
                 }
                 known => next[at + 1] |= known == c,

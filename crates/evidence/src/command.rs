@@ -20,12 +20,69 @@ use crate::tracking::{Tracking, command_diff, command_result, is_shell};
 
 /// Programs that run a script, and programs that change the files that they name.
 const EDITORS: &[&str] = &[
-    "add-content", "autopep", "awk", "biome", "black", "bun", "clang-format", "clear-content", "copy-item", "dd",
-    "deno", "dos2unix", "dprint", "ed", "emacs", "eslint", "ex", "find", "gawk", "gofmt", "goimports", "isort",
-    "jq", "julia", "lua", "make", "mawk", "move-item", "nawk", "new-item", "node", "nvim", "out-file", "parallel",
-    "patch", "perl", "php", "prettier", "python", "remove-item", "rename-item", "rscript", "ruby", "ruff",
-    "rustfmt", "sd", "sed", "set-content", "shfmt", "sort", "source", "sponge", "tar", "tclsh", "tsx", "unix2dos",
-    "unzip", "vi", "vim", "writealllines", "writealltext", "xargs", "yq",
+    "add-content",
+    "autopep",
+    "awk",
+    "biome",
+    "black",
+    "bun",
+    "clang-format",
+    "clear-content",
+    "copy-item",
+    "dd",
+    "deno",
+    "dos2unix",
+    "dprint",
+    "ed",
+    "emacs",
+    "eslint",
+    "ex",
+    "find",
+    "gawk",
+    "gofmt",
+    "goimports",
+    "isort",
+    "jq",
+    "julia",
+    "lua",
+    "make",
+    "mawk",
+    "move-item",
+    "nawk",
+    "new-item",
+    "node",
+    "nvim",
+    "out-file",
+    "parallel",
+    "patch",
+    "perl",
+    "php",
+    "prettier",
+    "python",
+    "remove-item",
+    "rename-item",
+    "rscript",
+    "ruby",
+    "ruff",
+    "rustfmt",
+    "sd",
+    "sed",
+    "set-content",
+    "shfmt",
+    "sort",
+    "source",
+    "sponge",
+    "tar",
+    "tclsh",
+    "tsx",
+    "unix2dos",
+    "unzip",
+    "vi",
+    "vim",
+    "writealllines",
+    "writealltext",
+    "xargs",
+    "yq",
 ];
 
 /// How a command ended.
@@ -102,7 +159,8 @@ impl Collector<'_> {
     fn notified_at(&self, call_id: &str) -> Option<EntryIndex> {
         let mark = format!("<tool-use-id>{call_id}</tool-use-id>");
         let entries = self.family.main.entries();
-        entries.find_index(|entry| entry.text().contains("<task-notification>") && entry.text().contains(&mark))
+        entries
+            .find_index(|entry| entry.text().contains("<task-notification>") && entry.text().contains(&mark))
     }
 
     fn add_run(&mut self, run: &CommandRun<'_>) {
@@ -126,7 +184,13 @@ impl Collector<'_> {
                 if is_tracked {
                     self.add_revert(place, Level::Likely);
                 }
-                self.add_wide(place, until.unwrap_or(place.moment), Level::Likely, is_tracked && until.is_none(), None);
+                self.add_wide(
+                    place,
+                    until.unwrap_or(place.moment),
+                    Level::Likely,
+                    is_tracked && until.is_none(),
+                    None,
+                );
             }
         }
         for ShellStep { effect, .. } in &effects.steps {
@@ -261,9 +325,7 @@ impl Collector<'_> {
                 let absent = Known::exact(FileContent::Absent, EvidenceSource::CommandDiff);
                 (known, FileChangeKind::Become(absent))
             }
-            None => {
-                (None, FileChangeKind::Diff { hunks: hunks.into(), steps, is_first: run.is_first_list })
-            }
+            None => (None, FileChangeKind::Diff { hunks: hunks.into(), steps, is_first: run.is_first_list }),
         };
         self.add(file, run.place, before, change);
     }
@@ -340,7 +402,8 @@ impl Collector<'_> {
                 self.copy_steps(run, [from, to], *may_be_folder, true, true, level, steps);
             }
             ShellEffect::Link { path, target, may_be_folder } => {
-                let level = if *may_be_folder { level.map(|level| level.min(self.name_level(path))) } else { level };
+                let level =
+                    if *may_be_folder { level.map(|level| level.min(self.name_level(path))) } else { level };
                 steps.push((self.file(path), Some(TextStep::Link(target.clone())), level));
             }
             ShellEffect::HardLink { path, from, .. } => {
@@ -447,7 +510,10 @@ impl<'s> CommandRun<'s> {
     fn may_edit_named_files(&self) -> bool {
         let mut words = self.command.split(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.'));
         words.any(|word| {
-            let name = word.strip_suffix(".exe").unwrap_or(word).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+            let name = word
+                .strip_suffix(".exe")
+                .unwrap_or(word)
+                .trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
             EDITORS.contains(&&*name.to_ascii_lowercase())
         })
     }
@@ -509,6 +575,8 @@ fn command_end(session: &Session, call: &ToolCall, input: Json<'_>, outcome: Too
 /// Returns whether the text of a result says that the command printed nothing.
 fn is_silent_result(text: &str) -> bool {
     let text = text.trim_start_matches("Error: ");
-    let text = text.strip_prefix("Exit code ").map_or(text, |rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let text = text
+        .strip_prefix("Exit code ")
+        .map_or(text, |rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     matches!(text.trim(), "" | "(Bash completed with no output)" | "(No content)")
 }

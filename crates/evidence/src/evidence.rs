@@ -11,9 +11,7 @@ use crate::hunk::LineHunk;
 use crate::replacement::EditReplacement;
 use crate::sources::FileSources;
 use crate::text_form::TextForm;
-use crate::timeline::{
-    CallPlace, EvidenceSource, FileEvent, FileTimeline, Known, Level, Moment, Timelines,
-};
+use crate::timeline::{CallPlace, EvidenceSource, FileEvent, FileTimeline, Known, Level, Moment, Timelines};
 
 /// A point in the main log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,13 +202,15 @@ impl FileEvidence {
         let (gap, moment) = self.gap(file, at);
         let basis = self.basis(file, gap, at);
         // A backup at this prompt is the file at this prompt, whatever it was when the next tool saw it.
-        let own = file.forward[gap].clone().filter(|known| {
-            basis == EvidenceBasis::Exact && known.level == Level::Exact
-        });
+        let own = file.forward[gap]
+            .clone()
+            .filter(|known| basis == EvidenceBasis::Exact && known.level == Level::Exact);
         let known = own.or_else(|| self.timelines.known_at(file, gap, moment));
         let known = known.filter(|known| known.level > Level::Suspect);
         let last = file.events[..gap].iter().rev();
-        let changes = last.clone().filter(|event| !matches!(event.change, FileChangeKind::Seen | FileChangeKind::Start));
+        let changes = last
+            .clone()
+            .filter(|event| !matches!(event.change, FileChangeKind::Seen | FileChangeKind::Start));
         let changed_by = changes.filter_map(|event| event.call).next();
         let (content, certainty, source) = file.formed(known);
         FileState {
@@ -308,7 +308,9 @@ impl FileEvidence {
     fn edit(&self, file: &FileTimeline, n: usize, call: CallPlace) -> FileEdit {
         let event = &file.events[n];
         let text = |known: Option<Known>| {
-            FileText::of(known.filter(|known| known.level > Level::Suspect).map(|known| known.content).as_ref())
+            FileText::of(
+                known.filter(|known| known.level > Level::Suspect).map(|known| known.content).as_ref(),
+            )
         };
         let before = text(self.timelines.known_before(file, n));
         let after = text(self.timelines.known_after(file, n));
@@ -372,9 +374,8 @@ impl FileEvidence {
             FileChangeKind::Diff { hunks, .. } | FileChangeKind::Edit { hunks, .. } => !hunks.is_empty(),
             _ => false,
         };
-        let is_lost = |n: usize| {
-            self.timelines.known_after(file, n).is_none_or(|known| known.level == Level::Suspect)
-        };
+        let is_lost =
+            |n: usize| self.timelines.known_after(file, n).is_none_or(|known| known.level == Level::Suspect);
         let is_chain = before.content.is_none()
             && inside.iter().all(is_hunk)
             && file.events[first..=last].iter().all(|event| !event.is_read());

@@ -64,7 +64,9 @@ mod tests {
     use super::*;
 
     fn status(text: &str) -> StartStatus {
-        let text = format!("Current branch: main\n\nStatus:\n{text}\n\nRecent commits:\n4f0f069 first\n1234567 older");
+        let text = format!(
+            "Current branch: main\n\nStatus:\n{text}\n\nRecent commits:\n4f0f069 first\n1234567 older"
+        );
         StartStatus::parse(&text, EntryIndex::FIRST, "/p").unwrap()
     }
 

@@ -15,8 +15,8 @@ use memchr::memchr_iter;
 use crate::content::FileBytes;
 use crate::evidence::{FileEdit, FileText};
 use crate::hunk::{LineHunk, apply_hunks};
-use crate::replacement::EditReplacement;
 use crate::line_alignment::{LineId, LineSource, align, has_more_sources};
+use crate::replacement::EditReplacement;
 
 /// The origin of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -420,11 +420,7 @@ struct LinesAround {
 impl ReplacementStep {
     /// Applies a replacement to a text. `None` if it does not match, or matches more than once although the
     /// text is not certainly the one that was edited.
-    fn of(
-        replacement: &EditReplacement,
-        text: &str,
-        is_certain: bool,
-    ) -> Option<Self> {
+    fn of(replacement: &EditReplacement, text: &str, is_certain: bool) -> Option<Self> {
         let EditReplacement { old, new, all } = replacement;
         let all = *all;
         let (range, after) = replacement.apply(text)?;

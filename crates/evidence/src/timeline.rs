@@ -6,7 +6,7 @@ use threadline_entry::Millis;
 use threadline_session::{AgentIndex, CallIndex, EntryIndex};
 
 use crate::change::FileChangeKind;
-use crate::content::{FileBytes, FileContent};
+use crate::content::FileContent;
 
 /// The place of an event in the order of a session and its sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -424,7 +424,8 @@ impl WideEvents {
             let level = self.short.iter().map(|event| event.level).min().unwrap_or(Level::Suspect);
             let (until, repository) = (last.moment, None);
             let (spares_watched, only_reverts) = (false, false);
-            let all = WideEvent { moment: first.moment, until, level, spares_watched, only_reverts, repository };
+            let all =
+                WideEvent { moment: first.moment, until, level, spares_watched, only_reverts, repository };
             self.short.clear();
             self.long.push(all);
         }
@@ -491,9 +492,11 @@ impl FileTimeline {
     fn may_be_reverted(&self, moment: Moment, content: &FileContent) -> bool {
         let n = self.events.partition_point(|event| event.moment < moment);
         self.was_read_before(n)
-            && self.events[..n].iter().rev().filter_map(|event| event.before.as_ref()).any(|before| {
-                before.is_read() && !before.content.agrees_with(content)
-            })
+            && self.events[..n]
+                .iter()
+                .rev()
+                .filter_map(|event| event.before.as_ref())
+                .any(|before| before.is_read() && !before.content.agrees_with(content))
     }
 
     /// Returns the gap at a prompt: the number of events up to it. Of the events of sub-agents between the
@@ -504,13 +507,6 @@ impl FileTimeline {
             position > prompt || position == prompt && event.call.is_some() && time > at
         };
         self.events.iter().position(is_later).unwrap_or(self.events.len())
-    }
-
-    /// Returns a content of the file whose bytes are known, for the form of its text.
-    pub(crate) fn file_with_form(&self) -> Option<&FileBytes> {
-        let known = self.forward.iter().chain(&self.backward).flatten();
-        let mut files = known.filter_map(|known| known.content.file());
-        files.find(|file| !file.is_shown)
     }
 }
 

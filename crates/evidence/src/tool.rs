@@ -98,7 +98,11 @@ fn multi_edit(input: Json<'_>, record: Option<ToolUseResult<'_>>) -> Option<Tool
     });
     let before = shown(result.and_then(MultiEditResult::original_file_contents), EvidenceSource::Edit);
     let hunks = line_hunks(result.and_then(MultiEditResult::structured_patch)).into();
-    Some(ToolChange { path, before, change: FileChangeKind::Edit { replacements: replacements.collect(), hunks } })
+    Some(ToolChange {
+        path,
+        before,
+        change: FileChangeKind::Edit { replacements: replacements.collect(), hunks },
+    })
 }
 
 fn notebook_edit(input: Json<'_>, record: Option<ToolUseResult<'_>>) -> Option<ToolChange> {

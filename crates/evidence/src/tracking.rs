@@ -64,9 +64,11 @@ impl<'s> Tracking<'s> {
         }
         let entry = &session.entries()[line];
         let is_in_git = entry.git_branch().is_some_and(|branch| !branch.is_empty());
-        is_in_git && TRACKED_MODES.contains(&&*mode) && entry.version().is_some_and(|version| {
-            *self.is_recent.entry(version.into_owned()).or_insert_with_key(|version| is_recent(version))
-        })
+        is_in_git
+            && TRACKED_MODES.contains(&&*mode)
+            && entry.version().is_some_and(|version| {
+                *self.is_recent.entry(version.into_owned()).or_insert_with_key(|version| is_recent(version))
+            })
     }
 }
 

@@ -131,7 +131,9 @@ fn text_of(content: &FileContent) -> Option<Cow<'_, str>> {
     match content {
         FileContent::Absent => None,
         FileContent::Link(target) => Some(Cow::Borrowed(target)),
-        FileContent::File(file) => std::str::from_utf8(&file.bytes).ok().filter(|text| !text.contains('\0')).map(Cow::Borrowed),
+        FileContent::File(file) => {
+            std::str::from_utf8(&file.bytes).ok().filter(|text| !text.contains('\0')).map(Cow::Borrowed)
+        }
     }
 }
 

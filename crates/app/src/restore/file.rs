@@ -342,12 +342,13 @@ impl Past {
         };
         let backup = state.last_backup.clone();
         let read = |name: &String| session.backup(name).map_err(AppError::read(format!("the backup {name}")));
-        let is_missing =
-            source != ContentSource::Backup && backup.as_ref().map(read).transpose()?.is_some_and(|read| read.is_none());
+        let is_missing = source != ContentSource::Backup
+            && backup.as_ref().map(read).transpose()?.is_some_and(|read| read.is_none());
         let (content, note) = match &state.content {
-            None if is_missing => {
-                (PastContent::Unknown, Some("its backup is missing, and the log does not contain its text".to_owned()))
-            }
+            None if is_missing => (
+                PastContent::Unknown,
+                Some("its backup is missing, and the log does not contain its text".to_owned()),
+            ),
             None => (PastContent::Unknown, Some("the log does not contain its text".to_owned())),
             Some(FileContent::Absent) => (PastContent::Absent, None),
             Some(FileContent::Link(target)) => {

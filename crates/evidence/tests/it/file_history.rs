@@ -256,7 +256,8 @@ fn an_edit_with_a_relative_path_is_of_the_same_file() {
 
 #[test]
 fn commands_that_list_their_changes_are_logged() {
-    let family = family(r#"
+    let family = family(
+        r#"
             u1        user   "go"
             a1 <- u1  reply  m1 tool t1 Bash {"command":"sed -i s/a/b/ a.txt"}
             r1 <- a1  result t1 "" {"stdout":"","bashEditDiff":{"files":[{"filePath":"/w/a.txt","hunks":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,"lines":["-a","+b"]}]}],"moreFiles":0,"changedFiles":["/w/a.txt"]}}
@@ -266,17 +267,20 @@ fn commands_that_list_their_changes_are_logged() {
             r3 <- a3  result t3 "Error: Exit code 1" error "Error: Exit code 1"
             a4 <- r3  reply  m4 tool t4 Bash {"command":"ls missing"}
             r4 <- a4  result t4 "Error: Exit code 2" error "Error: Exit code 2"
-            "#);
+            "#,
+    );
     assert_eq!(uncertain_commands(&family), 1, "only the failed one that may write");
 }
 
 #[test]
 fn the_record_of_a_line_with_several_results_is_that_of_the_first() {
-    let family = family(r#"
+    let family = family(
+        r#"
             u1        user   "go"
             a1 <- u1  reply  m1 [tool t1 Write {"file_path":"/w/a","content":"a"}, tool t2 Write {"file_path":"/w/b","content":"b"}]
             raw {"type":"user","uuid":"r1","parentUuid":"a1","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"},{"type":"tool_result","tool_use_id":"t2","content":"ok"}]},"toolUseResult":{"type":"create","filePath":"/w/a","content":"long"}}
-            "#);
+            "#,
+    );
     let edits = FileEvidence::of(&family, &LogOnly).edits().into_iter();
     let edits: Vec<_> =
         edits.map(|edit| (edit.path.clone(), edit.after.as_text().map(str::to_owned))).collect();
@@ -322,7 +326,10 @@ fn a_hunk_of_an_earlier_text_is_not_applied_in_the_middle_of_a_later_one() {
     // Relative to the text that was read, so it repeats the first change.
     let second = listed(r#"" 8"," 9"," 10","+x","+y""#);
     let files = files(&commands_after_a_read(&[("echo x >> a.txt", &first), ("echo y >> a.txt", &second)]));
-    assert!(files.contains(r#"end: /home/ada/loom/a.txt = likely "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\nx\ny\n""#), "{files}");
+    assert!(
+        files.contains(r#"end: /home/ada/loom/a.txt = likely "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\nx\ny\n""#),
+        "{files}"
+    );
 }
 
 #[test]
@@ -331,7 +338,8 @@ fn a_text_is_unknown_after_a_command_that_may_have_changed_it() {
     let after = |command: &str, result: &str| {
         let log = commands_after_a_read(&[("echo x >> a.txt", &changed), (command, result)]);
         let files = files(&log);
-        let at_end = files.lines().find(|line| line.starts_with("end: /home/ada/loom/a.txt")).unwrap().to_owned();
+        let at_end =
+            files.lines().find(|line| line.starts_with("end: /home/ada/loom/a.txt")).unwrap().to_owned();
         (at_end.contains("unknown"), at_end)
     };
     let skipped = r#""" {"stdout":"","bashEditDiff":{"files":[],"moreFiles":0,"skipped":true}}"#;

@@ -189,7 +189,8 @@ fn files_at(
     let loaded = history.app.load(file)?;
     let evidence = history.app.logged_evidence(file, &loaded.family);
     let (moment, _) = point.resolve(&loaded.family)?;
-    let options = RestoreOptions { names: name.map(str::to_owned).into_iter().collect(), ..RestoreOptions::default() };
+    let options =
+        RestoreOptions { names: name.map(str::to_owned).into_iter().collect(), ..RestoreOptions::default() };
     let notes = loaded.unread.iter().map(ToString::to_string).collect();
     let plan = match history.app.plan_restore(file, &evidence, moment, &options) {
         Err(RestoreError::NoFiles) => return Ok((Vec::new(), notes)),

@@ -324,13 +324,11 @@ fn edits_of_sub_agents_without_a_record_are_named() {
 #[test]
 fn edits_of_sub_agents_that_read_the_file_are_in_the_patch() {
     let main = log("u1 user \"go\"\na1 <- u1 reply m1 tool t1 Agent {\"prompt\":\"edit\"}");
-    let agent = log(
-        "x1 user \"edit\" sidechain agent=a1\n\
+    let agent = log("x1 user \"edit\" sidechain agent=a1\n\
          x2 <- x1 reply n1 tool k1 Read {\"file_path\":\"/w/a.txt\"} sidechain agent=a1\n\
          x3 <- x2 result k1 \"1\\tone\\n2\\ttwo\\n3\\t\" sidechain agent=a1\n\
          x4 <- x3 reply n2 tool k2 Edit {\"file_path\":\"/w/a.txt\",\"old_string\":\"one\",\"new_string\":\"ONE\"} sidechain agent=a1\n\
-         x5 <- x4 result k2 \"ok\" sidechain agent=a1",
-    );
+         x5 <- x4 result k2 \"ok\" sidechain agent=a1");
     let files = changes(&SessionFamily::from_bytes(&main, [("a1".to_owned(), agent)]));
     insta::assert_snapshot!(patch(&files, Some("/w")), @r"
     diff --git a/a.txt b/a.txt
