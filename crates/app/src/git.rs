@@ -268,6 +268,27 @@ impl<'b> BlobReader<'b> {
     }
 }
 
+/// Reads objects of the repository of a folder, by id. Those that are missing are left out.
+pub(crate) fn read_objects(git: &GitRunner, folder: &Path, ids: &[String]) -> HashMap<String, Vec<u8>> {
+    let asked: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let mut objects = HashMap::new();
+    let Some(answer) = git.run(folder, &["cat-file", "--batch"], Some(asked)) else { return objects };
+    let mut rest = &answer[..];
+    for id in ids {
+        let Some(end) = memchr::memchr(b'\n', rest) else { break };
+        let header = String::from_utf8_lossy(&rest[..end]).into_owned();
+        rest = &rest[end + 1..];
+        let length = header.rsplit(' ').next().and_then(|word| word.parse::<usize>().ok());
+        let Some(length) = length else { continue };
+        let Some(content) = rest.get(..length) else { break };
+        if header.contains(" blob ") {
+            objects.insert(id.clone(), content.to_vec());
+        }
+        rest = rest.get(length + 1..).unwrap_or_default();
+    }
+    objects
+}
+
 /// Parses the output of `git blame --porcelain`.
 fn parse_blame(output: &[u8]) -> Option<CommittedLines> {
     let mut blame = CommittedLines::default();

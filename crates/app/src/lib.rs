@@ -92,6 +92,7 @@ mod counter;
 pub mod edit;
 mod error;
 mod figures;
+pub mod file_copies;
 mod file_sources;
 mod find;
 mod git;
