@@ -45,6 +45,7 @@ pub(crate) fn run() -> ExitCode {
     if let Some(binary) = command::binary() {
         hostile::measure_hostile(&target, &binary, "", &mut report);
         client_bench::measure_client(&target, &binary, &mut report);
+        crate::files_bench::measure_files(&target, &binary, &mut report);
         #[cfg(unix)]
         crate::tui_bench::measure_tui(&target, &binary, crate::tui_bench::TURNS, &mut report);
     }
@@ -108,6 +109,15 @@ pub(crate) fn blame() -> ExitCode {
     let Some(binary) = command::binary() else { return ExitCode::from(2) };
     let mut report = BenchReport { missed: 0 };
     crate::blame_bench::measure_blame(&home, &binary, &mut report);
+    report.verdict()
+}
+
+/// Runs only the benchmarks of the hook that records files.
+pub(crate) fn files() -> ExitCode {
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let Some(binary) = command::binary() else { return ExitCode::from(2) };
+    let mut report = BenchReport { missed: 0 };
+    crate::files_bench::measure_files(&target, &binary, &mut report);
     report.verdict()
 }
 

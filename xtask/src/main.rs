@@ -4,7 +4,7 @@
 //! - `cargo xtask archive` checks the archive with real versions of Claude Code, on an S3 server
 //!   and in a PostgreSQL database.
 //! - `cargo xtask bench` runs all benchmarks; `queries` (`usage`, `list`, `search`, `blame`), `archive`,
-//!   `blame`, `chat`, `mcp`, `postgres`, `tui`, `viewer`, `export` and `hostile` run one group.
+//!   `blame`, `files`, `chat`, `mcp`, `postgres`, `tui`, `viewer`, `export` and `hostile` run one group.
 //! - `cargo xtask conformance` compares edited sessions with the requests of real versions of Claude Code.
 //! - `cargo xtask dist` makes the files of a release; `build` those of one target, `finish` those of all.
 //! - `cargo xtask mcp` checks the MCP server with clients that others wrote, `xtask plugin` the plugin in
@@ -34,6 +34,7 @@ mod conformance;
 mod corpus;
 mod dist;
 mod edit_bench;
+mod files_bench;
 mod hostile;
 mod mcp_bench;
 mod mcp_check;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         ["bench", "postgres"] => bench::postgres(),
         ["bench", "queries"] => bench::queries(),
         ["bench", "blame"] => bench::blame(),
+        ["bench", "files"] => bench::files(),
         ["bench", "chat"] => bench::chat(),
         ["bench", "mcp"] => bench::mcp(),
         #[cfg(unix)]
@@ -97,7 +99,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         _ => {
             eprintln!(
-                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | postgres | queries | chat | mcp | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | dist [build | finish] | mcp | plugin | random-turns | receivers | record | sdk | tables | tidy"
+                "usage: cargo xtask agent-sdk | archive | bench [archive | blame | files | postgres | queries | chat | mcp | tui [--turns N] | viewer [--quick] | export | hostile [WORD]] | conformance | dist [build | finish] | mcp | plugin | random-turns | receivers | record | sdk | tables | tidy"
             );
             ExitCode::from(2)
         }

@@ -139,6 +139,43 @@ impl App {
         self.apply_steps(receipt, files.into_iter().map(SessionFileCopy::into_step).collect())
     }
 
+    /// Changes a settings file of Claude Code from one content to another; `None` is no file.
+    ///
+    /// # Errors
+    ///
+    /// If the file is not as it was before any more. Then nothing is changed.
+    pub fn change_settings(
+        &self,
+        path: &Path,
+        before: Option<&str>,
+        after: Option<&str>,
+        summary: String,
+        command: &[String],
+    ) -> Result<Receipt, EditError> {
+        let content = |text: &str| Box::new(std::io::Cursor::new(text.as_bytes().to_vec()));
+        let action = match (before, after) {
+            (None, Some(after)) => {
+                StepAction::Create { content: content(after), visibility: Visibility::Private }
+            }
+            (Some(before), Some(after)) => {
+                StepAction::Replace { read: FileDigest::of(before.as_bytes()), content: content(after) }
+            }
+            (_, None) => StepAction::Remove,
+        };
+        // Of a link, the file that it leads to is changed.
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let receipt = NewReceipt {
+            operation: Operation::Setup,
+            source: &name,
+            target: &name,
+            home: None,
+            summary,
+            command,
+        };
+        self.apply_steps(receipt, vec![Step { kind: FileKind::Plain, path, action, modified: None }])
+    }
+
     /// Returns the receipts of operations in the homes, newest first, and the errors of those that cannot be
     /// read.
     ///

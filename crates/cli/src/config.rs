@@ -33,6 +33,8 @@ pub(crate) struct ConfigFile {
     pub(crate) resume_with: Option<ResumeProgram>,
     /// The key file of encrypted archives.
     pub(crate) archive_key: Option<PathBuf>,
+    /// The megabytes of copies of files that `setup files` keeps.
+    pub(crate) files_limit: Option<u64>,
 }
 
 /// A program that continues sessions.

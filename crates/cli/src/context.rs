@@ -175,8 +175,7 @@ impl Context {
         };
         let mut config = AppConfig {
             homes,
-            state_dir: base
-                .map(|base| base.state_dir().unwrap_or_else(|| base.data_dir()).join("threadline")),
+            state_dir: env::state_dir(),
             cache_dir,
             prices_file: file.prices.clone().or(own_prices.filter(|file| file.is_file())),
             mask,
@@ -323,7 +322,7 @@ fn archive_key(source: &SourceArgs, file: &ConfigFile) -> Result<Option<KeyFile>
 }
 
 /// Returns the rules for secrets with those of the configuration file.
-fn secret_rules(file: &ConfigFile) -> Result<Rules, CommandError> {
+pub(crate) fn secret_rules(file: &ConfigFile) -> Result<Rules, CommandError> {
     let read = |path: &Path| {
         std::fs::read_to_string(path)
             .map_err(|error| CommandError::new(format!("cannot read {}: {error}", path.display())))

@@ -1,12 +1,16 @@
 //! Environment variables, which are named only here, and the time zone.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use etcetera::BaseStrategy;
 use jiff::tz::TimeZone;
 
 /// The home of Claude Code, or several separated by commas.
 pub(crate) const CLAUDE_CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+/// The folder that a session of Claude Code was started in, which hooks get.
+pub(crate) const CLAUDE_PROJECT_DIR: &str = "CLAUDE_PROJECT_DIR";
 /// Disables colours if set and not empty.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// The pager for long output; takes precedence over [`PAGER`].
@@ -109,6 +113,31 @@ pub(crate) fn supports_hyperlinks() -> bool {
 pub(crate) const TZ: &str = "TZ";
 /// The system's time zone on Unix.
 const LOCALTIME: &str = "/etc/localtime";
+
+/// The state folder of a hook.
+static STATE_DIR: OnceLock<PathBuf> = OnceLock::new();
+
+/// Sets the state folder of threadline to use instead of the system's.
+pub(crate) fn set_state_dir(folder: PathBuf) {
+    // Later calls have no effect; there is one hook per process.
+    let _ = STATE_DIR.set(folder);
+}
+
+/// Returns the state folder of threadline; `None` if there is no home folder.
+pub(crate) fn state_dir() -> Option<PathBuf> {
+    let base = || {
+        let base = etcetera::choose_base_strategy().ok()?;
+        Some(base.state_dir().unwrap_or_else(|| base.data_dir()).join("threadline"))
+    };
+    STATE_DIR.get().cloned().or_else(base)
+}
+
+/// Returns the state folder that applies if no variable names another one.
+pub(crate) fn default_state_dir() -> Option<PathBuf> {
+    let home = etcetera::home_dir().ok()?;
+    // Elsewhere, no variable does.
+    if cfg!(unix) { Some(home.join(".local/state/threadline")) } else { state_dir() }
+}
 
 /// The time zone of the configuration file.
 static CONFIGURED_ZONE: OnceLock<TimeZone> = OnceLock::new();

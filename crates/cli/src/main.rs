@@ -42,6 +42,11 @@ fn main() -> ExitCode {
     if is_hook() {
         return run_hook();
     }
+    if let Some(words) = hook_words() {
+        // No panic may fail a hook either; it is reported on stderr.
+        let _ = std::panic::catch_unwind(|| commands::run_hook_words(words));
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return report_usage(&error),
@@ -84,6 +89,15 @@ fn is_hook() -> bool {
     let mut words = std::env::args_os().skip(1).skip_while(|word| word != "trace");
     let named = words.next().is_some() && words.next().is_some_and(|word| word == "hook");
     named && !words.any(|word| word == "--help" || word == "-h")
+}
+
+/// Returns the words after `hook`, if that is the command. They are not parsed like other arguments, so that
+/// none can fail the hook, and because that takes longer than the hook itself.
+fn hook_words() -> Option<Vec<OsString>> {
+    let mut words = std::env::args_os().skip(1);
+    let is_hook = words.next().is_some_and(|word| word == "hook");
+    let words: Vec<OsString> = words.collect();
+    (is_hook && !words.iter().any(|word| word == "--help" || word == "-h")).then_some(words)
 }
 
 /// Runs the hook: exits with 0 and writes nothing to stdout.

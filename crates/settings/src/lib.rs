@@ -16,15 +16,19 @@ mod mcp_entry;
 mod rule_entry;
 mod settings;
 mod stack;
+mod status_line;
 mod trust;
 
 #[cfg(test)]
 mod tests;
 
-pub use hook_command::{HookCommand, SettingsChange, SettingsEditError};
+pub use hook_command::{
+    FEATURE_SEPARATOR, HookEvent, HookFeature, HookProgram, InstalledHook, SettingsChange, SettingsEditError,
+};
 pub use load::{SettingsError, SettingsInput, SettingsPaths, read_text, user_settings};
 pub use mcp_entry::McpEntry;
 pub use rule_entry::RuleEntry;
 pub use settings::{PermissionSettings, SandboxNetwork, SandboxSettings, Settings};
 pub use stack::{IgnoredSetting, SettingsFile, SettingsSource, SettingsStack, SourcedRule};
+pub use status_line::StatusLine;
 pub use trust::{TrustedFolders, config_file};

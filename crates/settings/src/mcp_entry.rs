@@ -87,6 +87,13 @@ impl McpEntry {
         keep_byte_order_mark(config, uninstall_from)
     }
 
+    /// Returns whether a configuration contains our server.
+    pub fn is_installed(config: &str) -> bool {
+        let root = SettingsText(config.strip_prefix(MARK).unwrap_or(config)).root();
+        let server = root.ok().and_then(|root| root.get(SERVERS)?.get(NAME));
+        server.is_some_and(is_own)
+    }
+
     fn value(&self) -> String {
         let word = |text: &String| serde_json::to_string(text).unwrap_or_default();
         let arguments: Vec<String> = self.arguments.iter().map(word).collect();

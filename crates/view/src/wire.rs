@@ -42,7 +42,7 @@ pub use show::{
     BodyObject, OutlineObject, ShowObject, ShowWriter, SpentObject, TimingObject, TokensObject, items,
     session, show, turn,
 };
-pub use trace::{InstallObject, PushObject, SessionStatusObject, SpanObject};
+pub use trace::{InstallObject, PushObject, SessionStatusObject, SetupLogObject, SetupObject, SpanObject};
 pub use usage::{
     AccountObject, FiguresObject, GroupObject, KeyObject, ReconciledObject, RecordObject, WindowObject, exact,
 };

@@ -1,6 +1,6 @@
 //! `archive`: copies of sessions that survive the clean-up of Claude Code.
 
-mod install;
+pub(crate) mod install;
 mod maintain;
 mod push;
 mod restore;
@@ -30,7 +30,9 @@ pub(crate) enum ArchiveCommand {
     Remove(maintain::RemoveArgs),
     Tables(tables::TablesArgs),
     Key(maintain::KeyArgs),
+    #[command(hide = true)]
     Install(install::InstallArgs),
+    #[command(hide = true)]
     Uninstall(install::UninstallArgs),
 }
 

@@ -19,6 +19,7 @@ use crate::error::{CommandError, CommandOutcome};
 ///   redact_allow = "allow.txt"    exceptions, as in `edit redact --allow`
 ///   resume_with = "claude"        program of `resume`
 ///   archive_key = "~/key.txt"     key file of encrypted archives
+///   files_limit = 500             megabytes of copies that `setup files` keeps
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ConfigArgs {}

@@ -4,22 +4,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
-use threadline_settings::{HookCommand, SettingsChange, SettingsEditError};
+use threadline_settings::{HookFeature, HookProgram, SettingsChange, SettingsEditError};
 use threadline_store::{FileUpdate, update_file};
 use threadline_view::shell_word;
 use threadline_view::wire::InstallObject;
 
+use crate::commands::edit::command_line;
 use crate::context::Context;
+use crate::env;
 use crate::error::{CommandError, CommandOutcome};
 
 /// Which settings to change, and whether to write them.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct HookSettingsArgs {
     /// Settings file to change
     #[arg(long, value_name = "SCOPE", default_value = "user")]
     scope: SettingsScope,
 
-    /// Write the change
+    /// Write the change; `threadline op undo ID --apply` reverts this
     #[arg(long)]
     apply: bool,
 }
@@ -32,7 +34,7 @@ impl HookSettingsArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum SettingsScope {
+pub(crate) enum SettingsScope {
     /// Your settings for all projects: settings.json in Claude Code's folder
     User,
     /// Shared settings of the project: .claude/settings.json
@@ -41,29 +43,82 @@ enum SettingsScope {
     Local,
 }
 
-/// Adds a hook with this command line, or shows how it would be added.
+/// Turns a feature on, or shows how it would be. Without arguments, it keeps those that it has.
 pub(crate) fn install(
     cx: &Context,
     args: &HookSettingsArgs,
-    hook: HookCommand,
-    command: &str,
+    feature: HookFeature,
+    arguments: &str,
 ) -> Result<CommandOutcome, CommandError> {
-    let path = settings_path(cx, args.scope)?;
-    show_or_apply(cx, &path, args.apply, |before| hook.install(before, command))
+    let program = HookProgram { program: program_word()?, options: hook_options()? };
+    let arguments = (!arguments.is_empty()).then_some(arguments);
+    let summary = format!("turned on {}", feature.name);
+    change_settings(cx, args, &summary, |before| feature.install(before, &program, arguments))
 }
 
-/// Removes a hook, or shows how it would be removed.
+/// Turns a feature off, or shows how it would be.
 pub(crate) fn uninstall(
     cx: &Context,
     args: &HookSettingsArgs,
-    hook: HookCommand,
+    feature: HookFeature,
 ) -> Result<CommandOutcome, CommandError> {
-    let path = settings_path(cx, args.scope)?;
     let program = program_word()?;
-    show_or_apply(cx, &path, args.apply, |before| match before {
-        Some(text) => hook.uninstall(text, &program),
+    let summary = format!("turned off {}", feature.name);
+    change_settings(cx, args, &summary, |before| match before {
+        Some(text) => feature.uninstall(text, &program),
         None => Ok(SettingsChange::None),
     })
+}
+
+/// Returns the options of the hook: the state folder, if Claude Code would use another one.
+fn hook_options() -> Result<Vec<String>, CommandError> {
+    let Some(folder) = env::state_dir().filter(|folder| Some(folder) != env::default_state_dir().as_ref())
+    else {
+        return Ok(Vec::new());
+    };
+    let folder = std::path::absolute(folder)?;
+    let text = folder.to_str();
+    let text = text.ok_or_else(|| CommandError::new("the path of the state folder is not valid UTF-8"))?;
+    Ok(vec![format!("--state-dir={}", shell_word(text))])
+}
+
+/// The number of attempts while Claude Code saves its settings.
+const ATTEMPTS: usize = 5;
+
+/// Changes the settings, or shows how they would be changed. The change can be undone.
+pub(crate) fn change_settings(
+    cx: &Context,
+    args: &HookSettingsArgs,
+    summary: &str,
+    change: impl Fn(Option<&str>) -> Result<SettingsChange, SettingsEditError>,
+) -> Result<CommandOutcome, CommandError> {
+    let path = settings_path(cx, args.scope)?;
+    let mut attempts = 0;
+    loop {
+        let before = read(&path)?;
+        let after = change(before.as_deref()).map_err(|error| settings_error(&path, &error))?;
+        let after = changed_text(before.as_deref(), after);
+        let mut operation = None;
+        if args.apply && before != after {
+            let summary = format!("{summary} in {}", path.display());
+            let (before, after) = (before.as_deref(), after.as_deref());
+            match cx.app.change_settings(&path, before, after, summary, &command_line()) {
+                Ok(receipt) => operation = Some(receipt.id),
+                Err(_) if attempts < ATTEMPTS && read(&path)?.as_deref() != before => {
+                    attempts += 1;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        show_change_of(cx, &path, before.as_deref(), after.as_deref(), args.apply, operation.as_deref())?;
+        match operation {
+            Some(id) => cx.ui.note(&format!("undo: `threadline op undo {id} --apply`")),
+            None if before != after => cx.ui.note("dry run: nothing written; add --apply to write"),
+            None => {}
+        }
+        return Ok(CommandOutcome::Done);
+    }
 }
 
 /// Returns the path of this program as a word of a command line.
@@ -126,10 +181,28 @@ pub(crate) fn show_change(
     after: Option<&str>,
     apply: bool,
 ) -> Result<(), CommandError> {
+    show_change_of(cx, path, before, after, apply, None)
+}
+
+/// Does the same for a change that was applied by an operation.
+fn show_change_of(
+    cx: &Context,
+    path: &Path,
+    before: Option<&str>,
+    after: Option<&str>,
+    apply: bool,
+    operation: Option<&str>,
+) -> Result<(), CommandError> {
     let changed = before != after;
     let mut answer = cx.ui.output();
     if cx.json {
-        answer.json(&InstallObject { path, changed, applied: changed && apply, settings: after })?;
+        answer.json(&InstallObject {
+            path,
+            changed,
+            applied: changed && apply,
+            settings: after,
+            operation,
+        })?;
     } else if changed {
         writeln!(answer, "{}", path.display())?;
         let difference = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
@@ -140,7 +213,8 @@ pub(crate) fn show_change(
     Ok(answer.finish()?)
 }
 
-fn settings_path(cx: &Context, scope: SettingsScope) -> Result<PathBuf, CommandError> {
+/// Returns the path of a settings file.
+pub(crate) fn settings_path(cx: &Context, scope: SettingsScope) -> Result<PathBuf, CommandError> {
     Ok(match scope {
         SettingsScope::User => {
             let home = cx
@@ -155,7 +229,8 @@ fn settings_path(cx: &Context, scope: SettingsScope) -> Result<PathBuf, CommandE
     })
 }
 
-fn read(path: &Path) -> Result<Option<String>, CommandError> {
+/// Reads a settings file; `None` if there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<String>, CommandError> {
     match threadline_settings::read_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -1,4 +1,4 @@
-mod install;
+pub(crate) mod install;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +38,9 @@ pub(crate) struct McpArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum McpCommand {
+    #[command(hide = true)]
     Install(install::McpInstallArgs),
+    #[command(hide = true)]
     Uninstall(install::McpUninstallArgs),
 }
 

@@ -10,6 +10,7 @@ mod config;
 mod context;
 mod edit;
 mod export;
+mod hook;
 mod hook_settings;
 mod inspect;
 mod list;
@@ -21,11 +22,13 @@ mod restore;
 mod resume;
 mod search;
 pub(crate) mod serve;
+mod setup;
 mod show;
 mod tag;
 mod trace;
 mod usage;
 
+pub(crate) use self::hook::run_words as run_hook_words;
 pub(crate) use self::usage::UsageArgs;
 use crate::context::{Context, SourceUse};
 use crate::error::{CommandError, CommandOutcome};
@@ -58,6 +61,9 @@ pub(crate) enum Command {
     Edit(edit::EditCommand),
     #[command(subcommand)]
     Op(op::OpCommand),
+    Setup(setup::SetupArgs),
+    #[command(hide = true)]
+    Hook(hook::HookArgs),
     #[command(subcommand)]
     Trace(trace::TraceCommand),
     #[command(subcommand)]
@@ -92,7 +98,7 @@ impl Command {
             | Self::Trace(trace::TraceCommand::Push(_)) => SourceUse::Sessions(None),
             Self::Archive(command) if command.reads_sessions() => SourceUse::Sessions(None),
             // `config` shows the settings, which no archive changes.
-            Self::Archive(_) | Self::Config(_) => SourceUse::Archive,
+            Self::Archive(_) | Self::Config(_) | Self::Setup(_) => SourceUse::Archive,
             Self::Mcp(args) => args.source_use(),
             _ => SourceUse::None,
         }
@@ -129,6 +135,8 @@ impl Command {
             Self::Usage(args) => usage::run(cx, &args),
             Self::Edit(command) => edit::run(cx, &command),
             Self::Op(command) => op::run(cx, &command),
+            Self::Setup(args) => setup::run(cx, &args),
+            Self::Hook(args) => hook::run(args),
             Self::Trace(command) => trace::run(cx, &command),
             Self::Archive(command) => archive::run(cx, &command),
             Self::Mcp(args) => mcp::run(cx, &args),

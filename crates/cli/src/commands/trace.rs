@@ -1,8 +1,8 @@
 //! `trace`: sends turns to Langfuse or any OpenTelemetry receiver.
 
 mod config;
-mod hook;
-mod install;
+pub(crate) mod hook;
+pub(crate) mod install;
 mod push;
 mod status;
 mod tree;
@@ -16,7 +16,9 @@ pub(crate) enum TraceCommand {
     Push(push::PushArgs),
     Hook(hook::HookArgs),
     Status(status::StatusArgs),
+    #[command(hide = true)]
     Install(install::InstallArgs),
+    #[command(hide = true)]
     Uninstall(install::UninstallArgs),
 }
 

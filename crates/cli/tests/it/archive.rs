@@ -217,7 +217,7 @@ fn the_hook_is_added_and_removed_byte_for_byte() {
     let install = fixture.run(&["archive", "install", "--apply"]);
     assert_eq!(install.code, 0, "{install}");
     let text = fs::read_to_string(&settings).unwrap();
-    assert!(text.contains("archive push --quiet") && text.contains("SessionEnd"), "{text}");
+    assert!(text.contains("hook") && text.contains("archive") && text.contains("SessionEnd"), "{text}");
     fixture.run(&["archive", "uninstall", "--apply"]);
     assert_eq!(fs::read_to_string(&settings).unwrap(), "{\n  \"model\": \"opus\"\n}\n");
 }

@@ -38,6 +38,7 @@ fn every_json_field_is_documented() {
         &["resume", "last", "--print"],
         &["trace", "push", "--all", "--dry-run"],
         &["trace", "install"],
+        &["setup"],
     ] {
         let run = threadline([&["--demo", "--json"], command].concat());
         for line in run.json_lines() {

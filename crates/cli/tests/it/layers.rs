@@ -61,6 +61,10 @@ const PROTOCOLS: &[(&str, bool, &str)] = &[
 
 /// Files outside of `view::wire` that serialise JSON, and why it is not our public output.
 const OTHER_JSON: &[(&str, &str)] = &[
+    ("app/src/file_copies/call_log.rs", "the record of the calls of a session on disk"),
+    ("app/src/file_copies/content_store.rs", "hashes in that record"),
+    ("app/src/file_copies/file_index.rs", "words of that record"),
+    ("app/src/file_copies/recorder.rs", "calls that have not ended, on disk"),
     ("archive/src/level.rs", "a level in the objects of an archive"),
     ("archive/src/manifest.rs", "the manifests of an archive"),
     ("archive/src/segment.rs", "the table of a segment of an archive"),

@@ -44,6 +44,7 @@ mod run;
 mod screen;
 mod search;
 mod serve;
+mod setup;
 mod show;
 mod stress;
 mod tag;

@@ -337,7 +337,7 @@ fn install_and_uninstall_change_only_our_settings() {
         changed
             .iter()
             .filter(|line| line.starts_with('+'))
-            .any(|line| line.contains("trace hook --preset langfuse")),
+            .any(|line| line.contains("trace --preset langfuse")),
         "{shown}"
     );
     assert_eq!(run(&["trace", "install", "--preset", "langfuse", "--apply"]).code, 0);

@@ -72,6 +72,8 @@ named_enum! {
         Restore = "restore",
         /// Puts the files of an archived session in their place.
         RestoreSession = "restore-session",
+        /// Changes the settings of Claude Code.
+        Setup = "setup",
         /// Removes tool calls, thinking and other content.
         Strip = "strip",
         /// Adds a tag.

@@ -55,7 +55,7 @@ pub struct SessionStatusObject {
     pub sent_at: Option<String>,
 }
 
-/// The result of `trace install` or `trace uninstall`.
+/// The result of `setup` with the name of a feature.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "docs/json.md explains the fields")]
 pub struct InstallObject<'a> {
@@ -63,4 +63,28 @@ pub struct InstallObject<'a> {
     pub changed: bool,
     pub applied: bool,
     pub settings: Option<&'a str>,
+    /// The id of the operation that changed the file, for `op undo`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<&'a str>,
+}
+
+/// A feature in the result of `setup`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct SetupObject<'a> {
+    pub feature: &'a str,
+    pub on: bool,
+    pub paths: &'a [std::path::PathBuf],
+    pub last_run: Option<&'a str>,
+    pub last_error: Option<&'a str>,
+}
+
+/// A line in the result of `setup --log`.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct SetupLogObject<'a> {
+    pub at: &'a str,
+    pub level: &'a str,
+    pub feature: &'a str,
+    pub text: &'a str,
 }

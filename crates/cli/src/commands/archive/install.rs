@@ -1,11 +1,13 @@
 //! `archive install` and `archive uninstall`: copies sessions when they end.
 
-use threadline_settings::HookCommand;
+use std::path::PathBuf;
+
+use threadline_settings::HookFeature;
 use threadline_view::shell_word;
 
 use super::push::{LevelName, level};
 use super::timer;
-use crate::commands::hook_settings::{self, HookSettingsArgs, program_word};
+use crate::commands::hook_settings::{self, HookSettingsArgs};
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
@@ -37,15 +39,22 @@ pub(crate) struct InstallArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct UninstallArgs {
     #[command(flatten)]
-    settings: HookSettingsArgs,
+    pub(crate) settings: HookSettingsArgs,
 
     /// Remove the timer of the system instead of the hook
     #[arg(long, conflicts_with = "scope")]
-    timer: bool,
+    pub(crate) timer: bool,
+}
+
+impl InstallArgs {
+    /// Returns the arguments that remove what these install.
+    pub(crate) fn uninstall(&self) -> UninstallArgs {
+        UninstallArgs { settings: self.settings.clone(), timer: self.timer }
+    }
 }
 
 pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, CommandError> {
-    let mut words: Vec<String> = ["archive", "push", "--quiet"].map(str::to_owned).to_vec();
+    let mut words: Vec<String> = Vec::new();
     // Checks the address and the level before they are written.
     let location = super::location(cx, args.to.as_deref())?;
     if location.has_password() {
@@ -65,16 +74,21 @@ pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, Co
     }
     if args.timer {
         let program = std::env::current_exe()?.to_string_lossy().into_owned();
-        return timer::install(cx, &[vec![program], words].concat(), args.settings.applies());
+        let push = ["archive", "push", "--quiet"].map(str::to_owned).to_vec();
+        return timer::install(cx, &[vec![program], push, words].concat(), args.settings.applies());
     }
     let words: Vec<_> = words.iter().map(|word| shell_word(word)).collect();
-    let command = format!("{} {}", program_word()?, words.join(" "));
-    hook_settings::install(cx, &args.settings, HookCommand::ARCHIVE, &command)
+    hook_settings::install(cx, &args.settings, HookFeature::ARCHIVE, &words.join(" "))
+}
+
+/// Returns the files of the timer that exist.
+pub(crate) fn timer_files() -> Vec<PathBuf> {
+    timer::installed_files()
 }
 
 pub(crate) fn run_uninstall(cx: &Context, args: &UninstallArgs) -> Result<CommandOutcome, CommandError> {
     if args.timer {
         return timer::uninstall(cx, args.settings.applies());
     }
-    hook_settings::uninstall(cx, &args.settings, HookCommand::ARCHIVE)
+    hook_settings::uninstall(cx, &args.settings, HookFeature::ARCHIVE)
 }

@@ -16,7 +16,9 @@ const UNIT: &str = "threadline-archive";
 const AGENT: &str = "threadline.archive";
 
 /// The first line of every unit, by which `uninstall` recognises it.
-const MARK: &str = "Written by `threadline archive install --timer`";
+const MARK: &str = "Written by `threadline setup archive --timer`";
+/// The same of earlier versions.
+const EARLIER_MARK: &str = "Written by `threadline archive install --timer`";
 
 /// Minutes between two runs.
 const MINUTES: u32 = 60;
@@ -156,6 +158,14 @@ pub(super) fn uninstall(cx: &Context, apply: bool) -> Result<CommandOutcome, Com
     Ok(CommandOutcome::Done)
 }
 
+/// Returns the file of the timer, if it exists.
+pub(super) fn installed_files() -> Vec<PathBuf> {
+    let files = TimerKind::of_system().and_then(|kind| kind.files(&[])).unwrap_or_default();
+    // The last one starts the other.
+    let mut own = files.into_iter().rev().map(|file| file.path);
+    own.find(|path| matches!(read_own(path), Ok(Some(_)))).into_iter().collect()
+}
+
 /// Reads a file of the timer; `None` if it does not exist.
 ///
 /// # Errors
@@ -167,7 +177,7 @@ fn read_own(path: &Path) -> Result<Option<String>, CommandError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(CommandError::new(format!("cannot read {}: {error}", path.display()))),
     };
-    match text.lines().take(2).any(|line| line.contains(MARK)) {
+    match text.lines().take(2).any(|line| line.contains(MARK) || line.contains(EARLIER_MARK)) {
         true => Ok(Some(text)),
         false => Err(CommandError::new(format!("{} was not written by threadline", path.display()))
             .hint("the file was not changed")),

@@ -34,7 +34,7 @@ pub(crate) struct McpUninstallArgs {
 }
 
 /// Which file to change, and whether to write it.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 struct McpFileArgs {
     /// File to change
     #[arg(long, value_name = "SCOPE", default_value = "user")]
@@ -95,17 +95,35 @@ pub(crate) fn uninstall(cx: &Context, args: &McpUninstallArgs) -> Result<Command
     })
 }
 
-impl McpFileArgs {
-    fn path(&self, cx: &Context) -> Result<PathBuf, CommandError> {
-        match self.scope {
-            McpScope::User => {
+impl McpInstallArgs {
+    /// Returns the arguments that remove what these install.
+    pub(crate) fn uninstall(&self) -> McpUninstallArgs {
+        McpUninstallArgs { file: self.file.clone() }
+    }
+}
+
+/// Returns the configuration files that may contain the server.
+pub(crate) fn config_files(cx: &Context) -> Result<[PathBuf; 2], CommandError> {
+    Ok([McpScope::User.path(cx)?, McpScope::Project.path(cx)?])
+}
+
+impl McpScope {
+    fn path(self, cx: &Context) -> Result<PathBuf, CommandError> {
+        match self {
+            Self::User => {
                 let home = cx.store().homes().first();
                 let home = home
                     .ok_or_else(|| CommandError::new("no Claude Code home found").hint("use --home DIR"))?;
                 Ok(config_file(home.root(), cx.app.config().home_dir.as_deref()))
             }
-            McpScope::Project => Ok(std::env::current_dir()?.join(".mcp.json")),
+            Self::Project => Ok(std::env::current_dir()?.join(".mcp.json")),
         }
+    }
+}
+
+impl McpFileArgs {
+    fn path(&self, cx: &Context) -> Result<PathBuf, CommandError> {
+        self.scope.path(cx)
     }
 
     /// Returns the program to run. A file of the project is shared, so it names the program without its path.

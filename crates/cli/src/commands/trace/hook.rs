@@ -37,15 +37,32 @@ const MAX_INPUT: u64 = 16 << 20;
 pub(crate) fn run(cx: &Context, args: &HookArgs) -> Result<CommandOutcome, CommandError> {
     if io::stdin().is_terminal() {
         return Err(CommandError::new("`trace hook` is run by Claude Code, with JSON on stdin")
-            .hint("install the hook: `threadline trace install`")
+            .hint("install the hook: `threadline setup trace`")
             .hint("send a session now: `threadline trace push last`"));
     }
+    exit_after(args.timeout() + Duration::from_secs(1), HookLog::open(&state_root(cx)?));
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(MAX_INPUT).read_to_end(&mut bytes)?;
+    run_with_input(cx, args, &bytes)
+}
+
+impl HookArgs {
+    /// Returns the time after which the hook gives up.
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::try_from_secs_f64(self.timeout).unwrap_or(Duration::from_secs(10))
+    }
+}
+
+/// Sends the new turns of the session that the input of a hook names.
+pub(crate) fn run_with_input(
+    cx: &Context,
+    args: &HookArgs,
+    input: &[u8],
+) -> Result<CommandOutcome, CommandError> {
     let root = state_root(cx)?;
     let diary = HookLog::open(&root);
-    let started = Instant::now();
-    let timeout = Duration::try_from_secs_f64(args.timeout).unwrap_or(Duration::from_secs(10));
-    exit_after(timeout + Duration::from_secs(1), diary.clone());
-    let result = export_session(cx, args, &diary, started + timeout);
+    let (started, timeout) = (Instant::now(), args.timeout());
+    let result = export_session(cx, args, input, &diary, started + timeout);
     let took = started.elapsed();
     if let Err(error) = &result {
         write_log(&diary, "ERROR", error);
@@ -72,10 +89,14 @@ fn write_log(diary: &HookLog, level: &str, text: &str) {
     let _ = diary.write(Timestamp::now().as_millisecond(), level, text);
 }
 
-fn export_session(cx: &Context, args: &HookArgs, diary: &HookLog, until: Instant) -> Result<(), String> {
-    let mut bytes = Vec::new();
-    io::stdin().lock().take(MAX_INPUT).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    let input = HookInput::parse(&bytes).ok_or("stdin is not the JSON input of a hook")?;
+fn export_session(
+    cx: &Context,
+    args: &HookArgs,
+    input: &[u8],
+    diary: &HookLog,
+    until: Instant,
+) -> Result<(), String> {
+    let input = HookInput::parse(input).ok_or("stdin is not the JSON input of a hook")?;
     let variables = TraceVariables::read().map_err(|error| error.to_string())?;
     let target = variables.receiver(&args.target).map_err(|error| error.to_string())?;
     // A mistake in the person's price list is no reason to send nothing.

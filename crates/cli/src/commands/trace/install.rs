@@ -1,10 +1,10 @@
 //! `trace install` and `trace uninstall`: the hook in Claude Code's settings.
 
-use threadline_settings::HookCommand;
+use threadline_settings::HookFeature;
 use threadline_view::shell_word;
 
 use super::config::{ContentName, PresetName, ProtocolName, TraceVariables, key_file};
-use crate::commands::hook_settings::{self, HookSettingsArgs, program_word};
+use crate::commands::hook_settings::{self, HookSettingsArgs};
 use crate::context::Context;
 use crate::error::{CommandError, CommandOutcome};
 
@@ -44,7 +44,7 @@ pub(crate) struct UninstallArgs {
 }
 
 pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, CommandError> {
-    let outcome = hook_settings::install(cx, &args.settings, HookCommand::TRACE, &hook_command(args)?)?;
+    let outcome = hook_settings::install(cx, &args.settings, HookFeature::TRACE, &hook_arguments(args)?)?;
     let target = super::config::ReceiverArgs {
         preset: args.preset,
         endpoint: args.endpoint.clone(),
@@ -60,12 +60,19 @@ pub(crate) fn run(cx: &Context, args: &InstallArgs) -> Result<CommandOutcome, Co
 }
 
 pub(crate) fn run_uninstall(cx: &Context, args: &UninstallArgs) -> Result<CommandOutcome, CommandError> {
-    hook_settings::uninstall(cx, &args.settings, HookCommand::TRACE)
+    hook_settings::uninstall(cx, &args.settings, HookFeature::TRACE)
 }
 
-/// Returns the command line of the hook, without keys.
-fn hook_command(args: &InstallArgs) -> Result<String, CommandError> {
-    let mut words = vec![program_word()?, "trace".to_owned(), "hook".to_owned()];
+impl InstallArgs {
+    /// Returns the arguments that remove what these install.
+    pub(crate) fn uninstall(&self) -> UninstallArgs {
+        UninstallArgs { settings: self.settings.clone() }
+    }
+}
+
+/// Returns the arguments of the hook, without keys.
+fn hook_arguments(args: &InstallArgs) -> Result<String, CommandError> {
+    let mut words = Vec::new();
     let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
         value().map(|value| value.get_name().to_owned())
     };

@@ -85,7 +85,7 @@ pub(crate) fn run(cx: &Context, args: &StatusArgs) -> Result<CommandOutcome, Com
     if StateDir::all(&root).is_empty() {
         cx.ui.note("nothing sent yet");
         cx.ui.note("hint: send a session: `threadline trace push last`");
-        cx.ui.note("hint: send every new turn: `threadline trace install`");
+        cx.ui.note("hint: send every new turn: `threadline setup trace`");
     }
     Ok(if has_errors { CommandOutcome::Negative } else { CommandOutcome::Done })
 }

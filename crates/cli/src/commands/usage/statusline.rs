@@ -17,8 +17,7 @@ use crate::error::{CommandError, CommandOutcome};
 /// Print one line for Claude Code's status line, from its JSON on stdin
 ///
 /// Shows the model, the cost of the session and of today, and the use of the context window. Reads only the
-/// session and the logs modified today. In Claude Code's settings.json: `"statusLine": {"type": "command",
-/// "command": "threadline usage statusline"}`.
+/// session and the logs modified today. `threadline setup statusline` turns it on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatuslineArgs {
     #[command(flatten)]
