@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use threadline_edit::{ContentDigest, MaskedSecret, PlanTarget, Redactor, SideFileOp};
 use threadline_entry::{Code, Finding, Position};
-use threadline_secret::Rules;
+use threadline_secret::{KnownSecrets, Rules};
 use threadline_store::{Operation, SessionFile};
 
 use super::side_files::{has_json_lines, is_file, own_files, read, shared_files};
@@ -51,6 +51,8 @@ pub struct Redaction<'s> {
     pub edit: PlannedEdit<'s>,
     /// The secrets that it replaces.
     pub hits: Vec<SecretHit>,
+    /// The same, to find them in other texts.
+    pub known: Option<KnownSecrets>,
 }
 
 impl EditSession {
@@ -121,7 +123,8 @@ impl EditSession {
                 draft.finding(hit.finding_in(&self.file.path));
             }
         }
-        Ok(Redaction { edit: self.plan(Operation::Redact, draft, target), hits })
+        let known = redactor.into_known();
+        Ok(Redaction { edit: self.plan(Operation::Redact, draft, target), hits, known })
     }
 }
 

@@ -77,9 +77,9 @@ impl World {
         })
     }
 
-    fn copies(&self) -> threadline_app::file_copies::FileCopies {
+    fn copies_of(&self, session: &str) -> threadline_app::file_copies::FileCopies {
         let state_dir = Some(self.dir.path().join("state/threadline"));
-        App::new(AppConfig { state_dir, ..AppConfig::default() }).file_copies("s1").unwrap()
+        App::new(AppConfig { state_dir, ..AppConfig::default() }).file_copies(session).unwrap()
     }
 }
 
@@ -158,7 +158,7 @@ fn the_installed_hook_records_what_a_call_changes() {
     std::fs::write(world.project().join("b.txt"), "new\n").unwrap();
     run("PostToolUseFailure");
     run("SubagentStop");
-    let copies = world.copies();
+    let copies = world.copies_of("s1");
     let texts: Vec<_> = copies
         .scans()
         .iter()
@@ -236,4 +236,46 @@ fn a_server_and_an_earlier_hook_are_found() {
             .iter()
             .all(|state| state["feature"] != "mcp" || state["on"] == false)
     );
+}
+
+#[test]
+fn copies_of_a_session_are_redacted_and_deleted_with_it() {
+    let world = World::new();
+    let token = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
+    let id = threadline_testkit::session_uuid("slow");
+    world.home.session("slow", &format!("u1 user \"the word is {token}\"\na1 <- u1 reply m1 text \"yes\""));
+    world.run(&["setup", "files", "--apply"]);
+    let call = |event: &str| {
+        let mut input = world.input(event);
+        input["session_id"] = json!(id);
+        world.hook(&world.installed(event), &input);
+    };
+    call("PreToolUse");
+    std::fs::write(world.project().join("a.txt"), "loom\n").unwrap();
+    std::fs::write(world.project().join("b.txt"), "hunter-of-words-77\n").unwrap();
+    call("PostToolUse");
+    let stored = || {
+        let copies = world.copies_of(&id);
+        copies
+            .scans()
+            .iter()
+            .flat_map(|scan| &scan.changes)
+            .filter(|change| copies.read(&change.after).is_some())
+            .count()
+    };
+    assert_eq!(stored(), 2);
+    let rules = world.dir.path().join("rules");
+    std::fs::write(&rules, "WORD hunter-of-words-[0-9]+\n").unwrap();
+    let redact = ["edit", "redact", &id, "--in-place", "--rules", rules.to_str().unwrap()];
+    let planned = world.run(&redact);
+    assert!(planned.err.contains("would be removed, for good: 1"), "{planned}");
+    assert_eq!(stored(), 2);
+    let done = world.run(&[&redact[..], &["--apply", "--force"]].concat());
+    assert!(done.code == 0 && done.err.contains("removed, for good: 1"), "{done}");
+    assert_eq!(stored(), 1);
+    let planned = world.run(&["edit", "delete", &id]);
+    assert!(planned.err.contains("would be removed, for good: 1 (5 B)"), "{planned}");
+    let done = world.run(&["edit", "delete", &id, "--apply", "--force"]);
+    assert_eq!((done.code, stored()), (0, 0), "{done}");
+    assert_eq!(world.copies_of(&id).scans().len(), 0);
 }

@@ -46,7 +46,8 @@ pub(crate) struct GcArgs {}
 
 /// Erase a session from the archive, for all machines
 ///
-/// The local session is not touched. It is not copied again.
+/// The local session is not touched, except for copies of files around its shell calls (`setup files`), which
+/// are removed. It is not copied again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArgs {
     /// Session id, or the beginning of it
@@ -184,6 +185,7 @@ pub(crate) fn run_remove(cx: &Context, args: &RemoveArgs) -> Result<CommandOutco
         return Ok(CommandOutcome::Negative);
     }
     let id = archive.remove(&args.session)?;
+    cx.app.remove_file_copies(&id)?;
     let mut answer = cx.ui.output();
     match cx.json {
         true => answer.json(&ArchiveRemoveObject { session: &id })?,

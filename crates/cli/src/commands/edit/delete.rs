@@ -14,7 +14,8 @@ use crate::error::{CommandError, CommandOutcome};
 /// Delete a session with its side files
 ///
 /// The log, its sub-agents, stored tool output and backups of files are moved to a trash. `threadline op
-/// undo` restores them; `threadline op forget` empties the trash.
+/// undo` restores them; `threadline op forget` empties the trash. Copies of files around its shell calls
+/// (`setup files`) are removed for good.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeleteArgs {
     /// Session id, unique prefix, title, `last`, or path to a log
@@ -36,14 +37,21 @@ pub(crate) struct DeleteArgs {
 pub(crate) fn run(cx: &Context, args: &DeleteArgs) -> Result<CommandOutcome, CommandError> {
     let session = open(cx, &args.session)?;
     let deletion = session.delete()?;
+    let (copies, size) = cx.app.count_file_copies(&session.file().id).unwrap_or_default();
     let mut receipt = None;
     if args.apply {
         let options = ApplyOptions { force: args.force, command: command_line() };
         receipt = Some(deletion.apply(&cx.app, &options)?.id);
+        cx.app.remove_file_copies(&session.file().id)?;
         warn_if_recreated(cx, &session);
     }
     // If it cannot be printed, the session has been deleted all the same.
     let reported = report(cx, &session, deletion.files(), receipt.as_deref());
+    if copies > 0 {
+        let verb = if args.apply { "removed" } else { "would be removed" };
+        let size = bytes(size);
+        cx.ui.note(&format!("copies of files around shell calls {verb}, for good: {copies} ({size})"));
+    }
     match receipt {
         Some(id) => {
             cx.ui.note(&format!("deleted; undo: `threadline op undo {id}`"));

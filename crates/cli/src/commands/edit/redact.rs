@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use threadline_app::edit::SecretHit;
+use threadline_app::file_copies::RedactedCopies;
 use threadline_secret::Rules;
 use threadline_term::{TextLabel, visible, visible_name};
 use threadline_view::humanize::plural;
@@ -16,8 +17,9 @@ use crate::error::{CommandError, CommandOutcome};
 ///
 /// Searches messages, tool calls and results, sub-agents, stored tool output and file history. The same
 /// secret gets the same placeholder everywhere. Thinking with a secret is removed, because it cannot be
-/// changed. With --in-place, the prompt history of the home (history.jsonl) is redacted, too. The receipt
-/// contains the secrets until `threadline op forget`.
+/// changed. With --in-place, the prompt history of the home (history.jsonl) is redacted, too, and copies of
+/// files (`setup files`) with these secrets are removed for good. The receipt contains the secrets until
+/// `threadline op forget`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedactArgs {
     /// Session id, unique prefix, title, `last`, or path to a log (with --check it can be repeated; without
@@ -67,11 +69,39 @@ pub(crate) fn run(cx: &Context, args: &RedactArgs) -> Result<CommandOutcome, Com
     {
         list(cx, &redaction.hits)?;
     }
-    let outcome = finish(cx, &args.write, planned.map(|redaction| redaction.edit))?;
+    let known = planned.as_ref().ok().and_then(|redaction| redaction.known.as_ref());
+    let copies = match args.target.in_place {
+        true => cx.app.find_secret_copies(&session.file().id, |text| {
+            known.is_some_and(|known| !known.find(text).is_empty()) || !rules.find(text).is_empty()
+        })?,
+        false => RedactedCopies::default(),
+    };
+    let finished = finish(cx, &args.write, planned.map(|redaction| redaction.edit))?;
+    let outcome = redact_copies(cx, args, &copies, finished)?;
     if outcome == CommandOutcome::Done && args.write.apply && args.target.in_place {
         cx.ui.note("the receipt still contains the secrets: `threadline op forget` deletes it for good");
     }
     Ok(outcome)
+}
+
+/// Removes copies of files with secrets, or names them.
+fn redact_copies(
+    cx: &Context,
+    args: &RedactArgs,
+    copies: &RedactedCopies,
+    finished: CommandOutcome,
+) -> Result<CommandOutcome, CommandError> {
+    let count = copies.contents.len();
+    if count == 0 {
+        return Ok(finished);
+    }
+    let verb = if args.write.apply { "removed" } else { "would be removed" };
+    if args.write.apply {
+        cx.app.redact_file_copies(copies)?;
+    }
+    cx.ui.note(&format!("copies of files around shell calls with these secrets {verb}, for good: {count}"));
+    // Also if the log itself has none.
+    Ok(CommandOutcome::Done)
 }
 
 fn rules(args: &RedactArgs) -> Result<Rules, CommandError> {
