@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use threadline_mcp_client::McpServers;
 use threadline_tools::{CommandLauncher, Limits, Profile};
@@ -11,6 +12,7 @@ use crate::custom_command::CustomCommand;
 use crate::hook::HookSettings;
 use crate::memory::MemoryFile;
 use crate::permission::SharedPermissions;
+use crate::shell_call::ShellCallObserver;
 
 /// The folders and files of a session.
 #[derive(Clone, Debug)]
@@ -137,4 +139,6 @@ pub struct AgentConfig {
     pub platform: String,
     /// The current day, for the system prompt.
     pub today: String,
+    /// Watches the calls of the shell tool.
+    pub shell_observer: Option<Arc<dyn ShellCallObserver>>,
 }

@@ -39,6 +39,7 @@ mod server_prompt;
 mod session_format;
 mod session_hooks;
 mod session_writer;
+mod shell_call;
 mod skill_tool;
 mod slash_command;
 mod stored_agent;
@@ -68,6 +69,7 @@ pub use permission::{PermissionAnswer, PermissionPrompt, PermissionRequest, Shar
 pub use resume::{ResumeError, ResumedSession, fork_lines};
 pub use rewind::RewindPoint;
 pub use session_writer::{SessionWriter, WriteError, WrittenCompaction};
+pub use shell_call::{ShellCall, ShellCallObserver};
 pub use sub_agent::{SubAgentEvent, SubAgentSource, SubAgentUsage};
 pub use summary::{SummaryError, summarize};
 pub use turn_input::{QueuedPrompt, TurnInput};

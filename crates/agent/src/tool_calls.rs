@@ -29,12 +29,16 @@ use crate::progress::CommandProgress;
 use crate::send_message::SEND_MESSAGE;
 use crate::session_hooks::{CallVerdict, hook_reminder};
 use crate::session_writer::{SessionWriter, UserLineFields, WriteError};
+use crate::shell_call::ShellCall;
 use crate::skill_tool::SKILL;
 use crate::slash_command::ChangedLines;
 use crate::sub_agent::{SubAgentReport, SubAgentSource};
 
 /// The tool for answers that match a JSON schema.
 const STRUCTURED_OUTPUT: &str = "StructuredOutput";
+
+/// The name of the shell tool.
+const SHELL_TOOL: &str = "Bash";
 
 /// A tool call of a reply, with validated input.
 pub(crate) struct PendingCall {
@@ -420,9 +424,32 @@ impl Agent {
         let output = if call.name == SEND_MESSAGE && self.role.is_none() {
             self.send_message(&call.id, input, permit, scope)
         } else {
-            tool.run(input, &context, permit)
+            let watched = self.config.shell_observer.as_deref().filter(|_| call.name == SHELL_TOOL);
+            let watched = watched.map(|observer| (observer, self.shell_call(call, input)));
+            if let Some((observer, call)) = &watched {
+                observer.before(call);
+            }
+            let output = tool.run(input, &context, permit);
+            if let Some((observer, call)) = &watched {
+                observer.after(call);
+            }
+            output
         };
         if cancel.is_cancelled() { CallOutcome::Rejected } else { CallOutcome::Output(output) }
+    }
+
+    /// Describes a call of the shell tool for the observer.
+    fn shell_call<'a>(&'a self, call: &'a PendingCall, input: &ToolInput) -> ShellCall<'a> {
+        ShellCall {
+            session_id: self.session_id(),
+            tool_use_id: &call.id,
+            agent_id: self.role.as_ref().map(|role| &*role.source.agent_id),
+            tool: &call.name,
+            command: input.text("command").map(str::to_owned),
+            cwd: self.shell.cwd(),
+            project: &self.config.paths.cwd,
+            log: self.main_writer.lock().path().to_owned(),
+        }
     }
 
     /// Writes an attachment for each file that another program changed after the model wrote it, and adds a

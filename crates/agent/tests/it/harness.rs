@@ -102,6 +102,7 @@ impl Stage {
             prompt_source: None,
             platform: "linux".to_owned(),
             today: "2026-11-16".to_owned(),
+            shell_observer: None,
         }
     }
 

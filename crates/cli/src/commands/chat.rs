@@ -5,6 +5,7 @@ mod clipboard;
 mod config;
 mod control;
 mod demo;
+mod file_copies;
 mod files;
 mod key_helper;
 mod limited_process;

@@ -19,7 +19,7 @@ use threadline_view::humanize::plural;
 use super::trace::{self, TraceCommand};
 use super::{Command as CliCommand, archive};
 use crate::Cli;
-use crate::config::UserConfig;
+use crate::config::{ConfigFile, UserConfig};
 use crate::context::{Context, secret_rules};
 use crate::error::{CommandError, CommandOutcome};
 use crate::{env, ui};
@@ -256,12 +256,9 @@ impl Hook {
 
     fn recorder(&self) -> Option<FileRecorder> {
         let file = UserConfig::read().unwrap_or_default().file;
-        let limit = file.files_limit.map_or(DEFAULT_LIMIT, |megabytes| megabytes.saturating_mul(1 << 20));
         let (state_dir, home_dir) = (Some(self.state_dir.clone()), etcetera::home_dir().ok());
         let app = App::new(AppConfig { state_dir, home_dir, ..AppConfig::default() });
-        // A mistake in the user's rules is no reason to keep secrets.
-        let rules = move || secret_rules(&file).unwrap_or_default();
-        app.file_recorder(limit, rules).ok()
+        file_recorder(&app, &file)
     }
 
     /// Writes the result of a comparison to the log, and starts a clean-up if one is due.
@@ -315,6 +312,14 @@ impl Hook {
             }
         }
     }
+}
+
+/// Returns a recorder of files with the user's limit and rules. `None` if there is no state folder.
+pub(crate) fn file_recorder(app: &App, file: &ConfigFile) -> Option<FileRecorder> {
+    let limit = file.files_limit.map_or(DEFAULT_LIMIT, |megabytes| megabytes.saturating_mul(1 << 20));
+    let file = file.clone();
+    // A mistake in the user's rules is no reason to keep secrets that the others find.
+    app.file_recorder(limit, move || secret_rules(&file).unwrap_or_default()).ok()
 }
 
 /// Returns the session and the event as words of the log.

@@ -393,3 +393,54 @@ fn a_chat_that_is_killed_at_any_line_resumes() {
         assert!(check.status.success(), "killed at line {kill_at}: {shown}");
     }
 }
+
+#[test]
+fn a_chat_keeps_the_texts_of_files_that_the_shell_changes() {
+    let folders = ChatFolders::new();
+    write(&folders.work().join("a.txt"), "one\n");
+    let calls = |name: &str| {
+        vec![
+            ScriptedReply::call("Bash", json!({"command": "echo two > a.txt", "description": "write"})),
+            ScriptedReply::call(
+                "Bash",
+                json!({"command": format!("echo new > {name}; false"), "description": "fail"}),
+            ),
+            ScriptedReply::text("done"),
+        ]
+    };
+    let state = folders.home().join("state");
+    let run = |session: &str, name: &str| {
+        let api = ScriptedApi::start(calls(name));
+        let args = ["go", "--session-id", session, "--permission-mode", "bypassPermissions"];
+        let done = folders.chat(&api, &args).env("XDG_STATE_HOME", &state).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let state_dir = Some(state.join("threadline"));
+        let app = threadline_app::App::new(threadline_app::AppConfig { state_dir, ..Default::default() });
+        app.file_copies(session).unwrap()
+    };
+    let session = "5f0b2c4e-1111-4222-8333-444455556666";
+    let copies = run(session, "b.txt");
+    let texts: Vec<_> = copies
+        .scans()
+        .iter()
+        .flat_map(|scan| {
+            scan.changes
+                .iter()
+                .map(|change| (scan.is_complete, copies.read(&change.before), copies.read(&change.after)))
+        })
+        .collect();
+    let text = |text: &str| Some(text.as_bytes().to_vec());
+    assert_eq!(texts, [(true, text("one\n"), text("two\n")), (true, None, text("new\n"))]);
+    // The hook of the settings does the same, so that the chat leaves it to that.
+    let hook = format!(
+        "{} hook --state-dir={} files",
+        env!("CARGO_BIN_EXE_threadline"),
+        state.join("threadline").display()
+    );
+    let group = json!([{"hooks": [{"type": "command", "command": hook}]}]);
+    let settings = json!({"hooks": {"PreToolUse": group, "PostToolUse": group, "PostToolUseFailure": group}});
+    write(&folders.home().join("settings.json"), &settings.to_string());
+    let copies = run("5f0b2c4e-1111-4222-8333-444455557777", "c.txt");
+    assert_eq!(copies.scans().len(), 4);
+    assert_eq!(copies.scans()[3].changes.len(), 1);
+}

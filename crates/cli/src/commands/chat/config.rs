@@ -110,6 +110,7 @@ impl ChatSetup {
             prompt_source: Some("sdk".to_owned()),
             platform: std::env::consts::OS.to_owned(),
             today: jiff::Zoned::now().date().to_string(),
+            shell_observer: super::file_copies::observer(cx, args, &settings),
             paths,
         };
         let status_line = settings.status_line().and_then(status_line_command);
