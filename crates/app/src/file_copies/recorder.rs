@@ -36,8 +36,9 @@ const LATE_LOCK_TIME: Duration = Duration::from_secs(10);
 /// How long a folder that took too long is left alone.
 const PAUSE: Duration = Duration::from_secs(600);
 
-/// The size of an index, of some 10,000 files, from which comparing takes longer than starting a process.
-const LARGE_INDEX: u64 = 1 << 20;
+/// The size of an index, of some 1,000 files, from which comparing and preparing the rules for secrets take longer
+/// than starting a process.
+const LARGE_INDEX: u64 = 96 << 10;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,7 +188,7 @@ impl FileRecorder {
     }
 
     /// Returns whether a call that has ended should be recorded by [`postpone`](Self::postpone), so that the
-    /// session need not wait: whether a folder of it has many files.
+    /// session need not wait: whether a folder of it has more than some 1,000 files.
     pub fn takes_long(&self, call: &RecordedCall) -> bool {
         // Without times of change, what was changed by the call could not be told from what came later.
         let Some(id) = SessionId::new(&call.session_id).filter(|_| cfg!(unix)) else { return false };
