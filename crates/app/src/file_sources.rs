@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use threadline_evidence::{FileContent, FileOnDisk, FileSources};
+use threadline_evidence::{FileContent, FileOnDisk, FileScan, FileSources, ScannedChange};
 use threadline_store::{SessionFile, WriteRoot, read_regular};
 
+use crate::file_copies::{CopiedContent, FileCopies, FileScanChange, ScanPhase};
 use crate::git::{GitRunner, GitTree, TIME_LIMIT};
 use crate::time::millis;
 
 /// The sources of a session.
 pub(crate) struct SessionSources<'s> {
     session: &'s SessionFile,
+    /// The copies that a hook made around the calls of the session.
+    copies: Option<FileCopies>,
     /// The project of the session, if its git repository and its files may be read.
     project: Option<ProjectSources>,
 }
@@ -30,13 +33,23 @@ const MAX_SIZE: u64 = 64 << 20;
 impl<'s> SessionSources<'s> {
     /// Returns the backups of a session only.
     pub(crate) fn log_only(session: &'s SessionFile) -> Self {
-        Self { session, project: None }
+        Self { session, copies: None, project: None }
     }
 
     /// Returns the backups of a session, and the files of its project.
     pub(crate) fn with_project(session: &'s SessionFile, root: &WriteRoot) -> Self {
         let git = GitRunner::new(TIME_LIMIT);
-        Self { session, project: Some(ProjectSources { root: root.path().to_owned(), git, tree: None }) }
+        Self {
+            session,
+            copies: None,
+            project: Some(ProjectSources { root: root.path().to_owned(), git, tree: None }),
+        }
+    }
+
+    /// Adds the copies that a hook made.
+    #[must_use]
+    pub(crate) fn with_copies(self, copies: Option<FileCopies>) -> Self {
+        Self { copies, ..self }
     }
 
     /// Adds the git repository of the project.
@@ -52,6 +65,33 @@ impl<'s> SessionSources<'s> {
 impl FileSources for SessionSources<'_> {
     fn backup(&self, name: &str) -> Option<Vec<u8>> {
         self.session.backup(name).ok().flatten()
+    }
+
+    fn scans(&self) -> Vec<FileScan> {
+        let Some(copies) = &self.copies else { return Vec::new() };
+        let content = |content: &CopiedContent| match content {
+            CopiedContent::Absent => Some(FileContent::Absent),
+            CopiedContent::Link { target } => Some(FileContent::Link(target.clone())),
+            CopiedContent::File { .. } => copies.read(content).map(FileContent::bytes),
+            CopiedContent::Unknown => None,
+        };
+        let change = |change: &FileScanChange| ScannedChange {
+            path: change.path.clone(),
+            before: content(&change.before),
+            after: content(&change.after),
+        };
+        let scan = |scan: &crate::file_copies::FileScan| FileScan {
+            call_id: scan.tool_use_id.clone(),
+            is_after: scan.phase == ScanPhase::After,
+            at: scan.at,
+            is_complete: scan.is_complete,
+            changes: scan.changes.iter().map(change).collect(),
+        };
+        copies.scans().iter().map(scan).collect()
+    }
+
+    fn is_scanned(&self, path: &str) -> bool {
+        self.copies.as_ref().is_some_and(|copies| copies.is_watched(Path::new(path)))
     }
 
     fn disk(&self, path: &str) -> Option<FileOnDisk> {

@@ -107,6 +107,7 @@ mod local_names;
 mod log_cache;
 mod log_ends;
 mod mask;
+mod net_changes;
 mod operations;
 mod overview;
 mod page_layout;

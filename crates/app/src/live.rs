@@ -28,6 +28,9 @@ use crate::mask::Mask;
 use crate::page_layout::{PageLayout, layout_memory};
 use crate::time::{millis, now};
 
+/// Long texts are truncated in longer lines when they are shown: no page should have megabytes of a text.
+const MAX_SHOWN_LINE: usize = 16 << 20;
+
 /// A conversation of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SessionSelector {
@@ -448,7 +451,7 @@ impl LiveSession {
         }
         let lines: Vec<u64> = lines.into_iter().collect();
         // Without the file, the titles of the truncated texts remain.
-        let Ok(session) = self.log_of(agent).session_of(&lines) else { return HashMap::new() };
+        let Ok(session) = self.log_of(agent).session_of(&lines, usize::MAX) else { return HashMap::new() };
         let entries = session.entries().iter();
         entries.filter_map(|entry| Some((entry.at().line_no, line_title(entry.clone())?))).collect()
     }
@@ -520,7 +523,7 @@ impl LiveSession {
             TranscriptLayout::required_entries(session, &all).into_iter().map(line).collect();
         needed.dedup();
         let mut family = SessionFamily::default();
-        family.main = self.log_of(agent).session_of(&needed)?;
+        family.main = self.log_of(agent).session_of(&needed, MAX_SHOWN_LINE)?;
         // A sub-agent without a log is inside the progress lines of the session.
         if agent.is_some_and(|agent| agent.position() >= self.agents.len()) {
             let id = selector.agent.as_deref();

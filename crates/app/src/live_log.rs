@@ -192,10 +192,12 @@ impl LiveLog {
 
     /// Reads lines again, by number and in order, into a session of their own.
     ///
+    /// Long texts are truncated in lines over `longest` bytes.
+    ///
     /// # Errors
     ///
     /// If the file cannot be read, or has become shorter.
-    pub fn session_of(&self, lines: &[u64]) -> io::Result<Session> {
+    pub fn session_of(&self, lines: &[u64], longest: usize) -> io::Result<Session> {
         let mut session = Session::with_id(&self.id);
         let mut file = open_regular(&self.path)?;
         let mut at = 0;
@@ -215,6 +217,11 @@ impl LiveLog {
             while let Some(line) = found.next()? {
                 let masked = self.mask.line(&line);
                 let line = LogLine { bytes: masked.as_deref().unwrap_or(line.bytes), ..line };
+                let mut short = Vec::new();
+                if line.bytes.len() > longest {
+                    abridge(line.bytes, longest / 64, &mut short);
+                }
+                let line = LogLine { bytes: if short.is_empty() { line.bytes } else { &short }, ..line };
                 parse_line(&line, |entry, findings| session.push(entry, findings));
             }
             at = end;

@@ -18,6 +18,7 @@ pub use point::RestorePoint;
 use crate::config::App;
 use crate::edit::EditError;
 use crate::error::AppError;
+use crate::file_copies::FileCopies;
 use crate::file_sources::SessionSources;
 use crate::load::load_unpriced;
 use crate::operations::NewReceipt;
@@ -168,7 +169,8 @@ impl App {
 
     /// Returns what the logs and the backups of a session say of its files.
     pub fn logged_evidence(&self, session: &SessionFile, family: &SessionFamily) -> FileEvidence {
-        FileEvidence::of(family, &SessionSources::log_only(session))
+        let sources = SessionSources::log_only(session).with_copies(self.copies_of(session));
+        FileEvidence::of(family, &sources)
     }
 
     /// Returns what is known of some files of a session, as [`App::file_evidence`] does.
@@ -188,10 +190,16 @@ impl App {
         family: &SessionFamily,
     ) -> SessionSources<'s> {
         let root = threadline_evidence::working_directory(family);
-        match root.and_then(|dir| self.project_root(session, &dir).ok()) {
+        let sources = match root.and_then(|dir| self.project_root(session, &dir).ok()) {
             Some(root) => SessionSources::with_project(session, &root),
             None => SessionSources::log_only(session),
-        }
+        };
+        sources.with_copies(self.copies_of(session))
+    }
+
+    /// Returns the copies of files that a hook made, if there are any that can be read.
+    fn copies_of(&self, session: &SessionFile) -> Option<FileCopies> {
+        self.file_copies(&session.id.to_string()).ok()
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) enum FileChangeKind {
     Seen,
     /// The content at the beginning of the session.
     Start,
+    /// The content was observed; nothing is known of how it came about.
+    Scanned,
     /// The file has this content afterwards.
     Become(Known),
     /// A tool replaced parts of the text.
@@ -91,7 +93,7 @@ impl FileChangeKind {
     /// Returns whether the change says that the file changed, not only that it was seen or may have changed.
     pub(crate) fn is_certain(&self) -> bool {
         match self {
-            Self::Seen | Self::Start | Self::MayChange => false,
+            Self::Seen | Self::Start | Self::Scanned | Self::MayChange => false,
             Self::Step { level, .. } => *level > Level::Suspect,
             Self::Become(_)
             | Self::Edit { .. }
@@ -107,7 +109,7 @@ impl FileChangeKind {
             Self::Diff { .. } | Self::Created { .. } | Self::Step { .. } => true,
             Self::MayChange | Self::Changed => true,
             Self::Become(known) => known.source != EvidenceSource::Write,
-            Self::Seen | Self::Start | Self::Edit { .. } => false,
+            Self::Seen | Self::Start | Self::Scanned | Self::Edit { .. } => false,
         }
     }
 
@@ -154,7 +156,7 @@ impl FileChangeKind {
     /// Returns the content after the change.
     pub(crate) fn forward(&self, state: &Current<'_>) -> Option<Known> {
         match self {
-            Self::Seen | Self::Start => state.before.cloned(),
+            Self::Seen | Self::Start | Self::Scanned => state.before.cloned(),
             Self::Become(known) => Some(known.clone()),
             Self::Edit { replacements, hunks } => {
                 let before = state.before?;
@@ -178,7 +180,7 @@ impl FileChangeKind {
     pub(crate) fn backward(&self, after: Option<&Known>, has_older_base: bool) -> Option<Known> {
         let after = after?;
         match self {
-            Self::Seen | Self::Start => Some(after.clone()),
+            Self::Seen | Self::Start | Self::Scanned => Some(after.clone()),
             Self::Become(_) | Self::Created { .. } | Self::Changed => None,
             Self::MayChange => Some(after.clone().at_most(Level::Suspect)),
             Self::Edit { replacements, hunks } => {

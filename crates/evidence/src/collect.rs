@@ -11,9 +11,10 @@ use threadline_session::{
 use crate::backup::{FileBackup, PromptSnapshot, absolute, root, snapshots};
 use crate::change::{FileChangeKind, TextStep};
 use crate::content::FileContent;
-use crate::sources::FileSources;
+use crate::sources::{FileScan, FileSources, ScannedChange};
 use crate::timeline::{
-    CallPlace, EvidenceSource, FileEvent, FileTimeline, Known, Level, Moment, Timelines, WideEvent,
+    CallPlace, EvidenceSource, FileEvent, FileTimeline, Known, Level, Moment, SparedFiles, Timelines,
+    WideEvent,
 };
 use crate::tool::tool_change;
 use crate::tracking::{Tracking, is_shell};
@@ -44,6 +45,8 @@ impl LinesByTime {
 /// session are known.
 pub(crate) struct LateEffect {
     pub(crate) place: EventPlace,
+    /// Whether a hook compared the files after the command.
+    pub(crate) is_scanned: bool,
     pub(crate) kind: LateEffectKind,
 }
 
@@ -51,7 +54,7 @@ pub(crate) enum LateEffectKind {
     /// The command may change files with these names, or in folders with these names. Files that Claude Code
     /// watches are exempt if the command has a list of changes.
     /// In the background, it may do so until some moment.
-    MayChange { names: Vec<String>, spares_watched: bool, until: Option<Moment> },
+    MayChange { names: Vec<String>, spared: SparedFiles, until: Option<Moment> },
     /// All files below a folder are removed.
     RemoveFolder { path: String, level: Option<Level> },
     /// All files below a folder are there too, or there instead.
@@ -80,6 +83,11 @@ pub(crate) struct Collector<'s> {
     pub(crate) timelines: Timelines,
     by_path: HashMap<String, usize>,
     pub(crate) late: Vec<LateEffect>,
+    sources: &'s dyn FileSources,
+    /// By id of the call: the complete comparisons of a hook after it.
+    scans: HashMap<String, FileScan>,
+    /// Whether a hook has compared the files after the call that is being added.
+    pub(crate) in_scanned_call: bool,
     /// The lines of prompts.
     prompts: Vec<EntryIndex>,
     /// The call of the last command with a list of changes.
@@ -88,7 +96,7 @@ pub(crate) struct Collector<'s> {
 }
 
 /// Collects the events of a session. The contents are not derived yet.
-pub(crate) fn collect<'s>(family: &'s SessionFamily, sources: &dyn FileSources) -> Collector<'s> {
+pub(crate) fn collect<'s>(family: &'s SessionFamily, sources: &'s dyn FileSources) -> Collector<'s> {
     let main = &family.main;
     let snapshots = snapshots(main);
     let root = root(main, &snapshots);
@@ -99,11 +107,15 @@ pub(crate) fn collect<'s>(family: &'s SessionFamily, sources: &dyn FileSources) 
         timelines: Timelines::default(),
         by_path: HashMap::default(),
         late: Vec::new(),
+        sources,
+        scans: HashMap::default(),
+        in_scanned_call: false,
         prompts: main.entries().indices().filter(|idx| main.input(*idx).is_some_and(is_prompt)).collect(),
         last_list: None,
         seq: 0,
     };
     let times = LazyCell::new(|| LinesByTime::of(main));
+    collector.add_scans(&times);
     collector.add_calls(None, &|_, at| at);
     for agent in family.agents.indices() {
         let session = family.session(Some(agent));
@@ -114,6 +126,7 @@ pub(crate) fn collect<'s>(family: &'s SessionFamily, sources: &dyn FileSources) 
         collector.add_calls(Some(agent), &position);
     }
     collector.apply_late_effects();
+    collector.in_scanned_call = false;
     collector.add_backups(snapshots, &times, sources);
     collector
 }
@@ -127,7 +140,8 @@ impl Collector<'_> {
             return known;
         }
         let number = self.timelines.files.len();
-        self.timelines.files.push(FileTimeline { path: path.clone(), ..FileTimeline::default() });
+        let is_scanned = self.sources.is_scanned(&path);
+        self.timelines.files.push(FileTimeline { path: path.clone(), is_scanned, ..FileTimeline::default() });
         self.by_path.insert(key, number);
         number
     }
@@ -171,6 +185,10 @@ impl Collector<'_> {
         before: Option<Known>,
         change: FileChangeKind,
     ) {
+        // A hook has compared the file before and after the call.
+        if self.in_scanned_call && self.timelines.files[file].is_scanned {
+            return;
+        }
         let EventPlace { moment, call, called_at } = self.next(place);
         self.timelines.files[file].events.push(FileEvent { moment, call, called_at, before, change });
     }
@@ -182,14 +200,14 @@ impl Collector<'_> {
         place: EventPlace,
         until: Moment,
         level: Level,
-        spares_watched: bool,
+        spared: SparedFiles,
         repository: Option<&str>,
     ) {
         let moment = self.next(place).moment;
         let until = until.max(moment);
         let repository = repository.map(|folder| self.repository(folder));
         let only_reverts = false;
-        self.timelines.wide.add(WideEvent { moment, until, level, spares_watched, only_reverts, repository });
+        self.timelines.wide.add(WideEvent { moment, until, level, spared, only_reverts, repository });
     }
 
     /// Returns the number of a folder in which git was run.
@@ -204,9 +222,9 @@ impl Collector<'_> {
     /// Adds a command that may have changed files back to the text that was read, without a trace.
     pub(crate) fn add_revert(&mut self, place: EventPlace, level: Level) {
         let moment = self.next(place).moment;
-        let spares_watched = false;
+        let spared = SparedFiles { scanned: self.in_scanned_call, ..SparedFiles::default() };
         let (until, only_reverts, repository) = (moment, true, None);
-        self.timelines.wide.add(WideEvent { moment, until, level, spares_watched, only_reverts, repository });
+        self.timelines.wide.add(WideEvent { moment, until, level, spared, only_reverts, repository });
     }
 
     fn add_calls(
@@ -244,6 +262,40 @@ impl Collector<'_> {
             Moment { position: position(session, entry_idx), at: at.unwrap_or_default(), seq: self.seq };
         let called_at = position(session, call.entry_idx);
         EventPlace { moment, call: Some(CallPlace { agent, call_idx, entry_idx, at }), called_at }
+    }
+
+    /// Adds what a hook found before calls, and keeps what it found after them.
+    fn add_scans(&mut self, times: &LazyCell<LinesByTime, impl FnOnce() -> LinesByTime>) {
+        for scan in self.sources.scans() {
+            if scan.is_after && scan.is_complete {
+                self.scans.insert(scan.call_id.clone(), scan);
+                continue;
+            }
+            let position = times.last_until(scan.at);
+            let place = EventPlace {
+                moment: Moment { position, at: scan.at, seq: 0 },
+                call: None,
+                called_at: position,
+            };
+            for change in scan.changes {
+                let file = self.file(&change.path);
+                let before = change.after.map(|content| Known::exact(content, EvidenceSource::Copy));
+                // Something changed the file since the comparison before.
+                self.add(file, place, before, FileChangeKind::Scanned);
+            }
+        }
+    }
+
+    /// Adds what a hook found after a call. Returns whether it compared all files.
+    pub(crate) fn add_scan(&mut self, call_id: &str, place: EventPlace) -> bool {
+        let Some(scan) = self.scans.get(call_id).cloned() else { return false };
+        for ScannedChange { path, before, after } in scan.changes {
+            let file = self.file(&path);
+            let known = |content| Known::exact(content, EvidenceSource::Copy);
+            let change = after.map(known).map_or(FileChangeKind::Changed, FileChangeKind::Become);
+            self.add(file, place, before.map(known), change);
+        }
+        true
     }
 
     /// Adds the backups that the file history has of each file.
@@ -285,15 +337,21 @@ impl Collector<'_> {
 
     /// Applies the effects on files that only the whole session names.
     fn apply_late_effects(&mut self) {
+        let paths: Vec<&str> = self.timelines.files.iter().map(|file| &*file.path).collect();
+        let watched = self.sources.are_watched(&paths);
+        for (file, is_watched) in self.timelines.files.iter_mut().zip(watched) {
+            file.is_watched |= is_watched == Some(true);
+        }
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::default();
         for (number, file) in self.timelines.files.iter().enumerate() {
             by_name.entry(last_part(&file.path).to_owned()).or_default().push(number);
         }
-        for LateEffect { place, kind } in std::mem::take(&mut self.late) {
+        for LateEffect { place, is_scanned, kind } in std::mem::take(&mut self.late) {
+            self.in_scanned_call = is_scanned;
             match kind {
-                LateEffectKind::MayChange { names, spares_watched, until } => {
+                LateEffectKind::MayChange { names, spared, until } => {
                     for file in self.named_files(&names, &by_name) {
-                        if !(spares_watched && self.timelines.files[file].is_watched) {
+                        if !spared.contain(&self.timelines.files[file]) {
                             self.add_may_change(file, place, until);
                         }
                     }

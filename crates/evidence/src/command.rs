@@ -15,7 +15,7 @@ use crate::collect::{Collector, EventPlace, LateEffect, LateEffectKind};
 use crate::content::FileContent;
 use crate::hunk::{LineHunk, line_hunks, lines_with};
 use crate::patch::file_patches;
-use crate::timeline::{EvidenceSource, Known, Level, Moment};
+use crate::timeline::{EvidenceSource, Known, Level, Moment, SparedFiles};
 use crate::tracking::{Tracking, command_diff, command_result, is_shell};
 
 /// Programs that run a script, and programs that change the files that they name.
@@ -152,7 +152,11 @@ impl Collector<'_> {
             *end = self.notified_at(&call.id);
         }
         run.is_first_list = command_diff(session, call).is_some() && self.is_first_list(place.called_at);
+        // A command in the background may go on after the comparison.
+        let is_over = !matches!(run.end, CommandEnd::Background(_)) && !run.effects().in_background;
+        self.in_scanned_call = self.add_scan(&call.id, place) && is_over;
         self.add_run(&run);
+        self.in_scanned_call = false;
     }
 
     /// Returns the line that reports the end of a command in the background.
@@ -184,13 +188,9 @@ impl Collector<'_> {
                 if is_tracked {
                     self.add_revert(place, Level::Likely);
                 }
-                self.add_wide(
-                    place,
-                    until.unwrap_or(place.moment),
-                    Level::Likely,
-                    is_tracked && until.is_none(),
-                    None,
-                );
+                let spared =
+                    SparedFiles { watched: is_tracked && until.is_none(), scanned: self.in_scanned_call };
+                self.add_wide(place, until.unwrap_or(place.moment), Level::Likely, spared, None);
             }
         }
         for ShellStep { effect, .. } in &effects.steps {
@@ -213,8 +213,9 @@ impl Collector<'_> {
     }
 
     fn add_named(&mut self, place: EventPlace, names: &[String], is_tracked: bool, until: Option<Moment>) {
-        let kind = LateEffectKind::MayChange { names: names.to_vec(), spares_watched: is_tracked, until };
-        self.late.push(LateEffect { place, kind });
+        let spared = SparedFiles { watched: is_tracked, scanned: self.in_scanned_call };
+        let kind = LateEffectKind::MayChange { names: names.to_vec(), spared, until };
+        self.late.push(LateEffect { place, is_scanned: self.in_scanned_call, kind });
     }
 
     /// Returns the files in the list of changes. Files that are listed by name only are added as changed.
@@ -253,8 +254,13 @@ impl Collector<'_> {
         until: Option<Moment>,
     ) {
         let mut steps = Vec::new();
-        for ShellStep { effect, condition } in &effects.steps {
-            let level = if until.is_none() { run.step_level(*condition) } else { None };
+        // What git does after a step may undo it.
+        let is_git =
+            |step: &ShellStep| matches!(&step.effect, ShellEffect::Git { step, .. } if changes_files(step));
+        let last_git = effects.steps.iter().rposition(is_git);
+        for (n, ShellStep { effect, condition }) in effects.steps.iter().enumerate() {
+            let is_final = until.is_none() && last_git.is_none_or(|last| last < n);
+            let level = if is_final { run.step_level(*condition) } else { None };
             self.file_steps(run, effect, level, &mut steps);
         }
         let mut last: HashMap<usize, usize> = HashMap::default();
@@ -269,7 +275,10 @@ impl Collector<'_> {
                 match (step, level) {
                     (Some(step), Some(level)) => self.add_step(file, run.place, step, Some(level)),
                     (None, Some(_)) => self.add(file, run.place, None, FileChangeKind::Changed),
-                    (_, None) => self.add_may_change(file, run.place, until),
+                    (_, None) => {
+                        let path = self.timelines.files[file].path.clone();
+                        self.add_named(run.place, &[path], run.has_list(), until);
+                    }
                 }
                 continue;
             }
@@ -353,7 +362,8 @@ impl Collector<'_> {
             return self.add_revert(place, level);
         }
         if paths.is_empty() {
-            return self.add_wide(place, place.moment, level, false, Some(folder));
+            let spared = SparedFiles { watched: false, scanned: self.in_scanned_call };
+            return self.add_wide(place, place.moment, level, spared, Some(folder));
         }
         self.add_named(place, paths, false, None);
     }
@@ -368,7 +378,8 @@ impl Collector<'_> {
         steps: &mut Vec<(usize, Option<TextStep>, Option<Level>)>,
     ) {
         let late = |collector: &mut Self, kind: LateEffectKind| {
-            collector.late.push(LateEffect { place: run.place, kind });
+            let is_scanned = collector.in_scanned_call;
+            collector.late.push(LateEffect { place: run.place, is_scanned, kind });
         };
         match effect {
             ShellEffect::Write { path, text } => {
@@ -453,7 +464,7 @@ impl Collector<'_> {
         }
         if is_recursive && is_folder(self, from) {
             let kind = LateEffectKind::CopyFolder { from: from.clone(), to, is_move, level };
-            return self.late.push(LateEffect { place: run.place, kind });
+            return self.late.push(LateEffect { place: run.place, is_scanned: self.in_scanned_call, kind });
         }
         let source = self.file(from);
         steps.push((self.file(&to), Some(TextStep::CopyOf(source)), level));
@@ -569,6 +580,16 @@ fn command_end(session: &Session, call: &ToolCall, input: Json<'_>, outcome: Too
         // From 126 on, the shell did not run the command, or a signal ended it.
         ToolOutcome::Error if error().is_some_and(|code| code < 126) => CommandEnd::Failed,
         _ => CommandEnd::Unknown,
+    }
+}
+
+/// Returns whether a git command may change files of the working tree.
+fn changes_files(step: &GitStep) -> bool {
+    match step {
+        GitStep::Commit { .. } | GitStep::Add { .. } | GitStep::Move { .. } => false,
+        GitStep::Remove { is_cached, .. } => !is_cached,
+        GitStep::Restore { in_worktree, .. } => *in_worktree,
+        GitStep::Stash { .. } | GitStep::StashPop { .. } | GitStep::Switch { .. } | GitStep::Other => true,
     }
 }
 

@@ -143,6 +143,8 @@ pub struct KnownContent {
     pub content: Option<FileContent>,
     /// How certain it is.
     pub certainty: Certainty,
+    /// Its source.
+    pub source: Option<EvidenceSource>,
 }
 
 /// What happened to the files of a session and its sub-agents, and what is known of their contents.
@@ -208,9 +210,9 @@ impl FileEvidence {
         let known = own.or_else(|| self.timelines.known_at(file, gap, moment));
         let known = known.filter(|known| known.level > Level::Suspect);
         let last = file.events[..gap].iter().rev();
-        let changes = last
-            .clone()
-            .filter(|event| !matches!(event.change, FileChangeKind::Seen | FileChangeKind::Start));
+        let changes = last.clone().filter(|event| {
+            !matches!(event.change, FileChangeKind::Seen | FileChangeKind::Start | FileChangeKind::Scanned)
+        });
         let changed_by = changes.filter_map(|event| event.call).next();
         let (content, certainty, source) = file.formed(known);
         FileState {
@@ -339,8 +341,10 @@ impl FileEvidence {
         let mut changes: Vec<NetChange> = Vec::new();
         for file in self.changed_files() {
             let is_change = |event: &FileEvent| {
-                !matches!(event.change, FileChangeKind::Seen | FileChangeKind::Start)
-                    && event.call.as_ref().is_some_and(is_inside)
+                !matches!(
+                    event.change,
+                    FileChangeKind::Seen | FileChangeKind::Start | FileChangeKind::Scanned
+                ) && event.call.as_ref().is_some_and(is_inside)
             };
             let inside: Vec<usize> = (0..file.events.len()).filter(|&n| is_change(&file.events[n])).collect();
             if !inside.iter().any(|&n| file.events[n].change.is_certain()) {
@@ -359,12 +363,17 @@ impl FileEvidence {
     fn net_change(&self, file: &FileTimeline, inside: &[usize]) -> NetChange {
         let (first, last) = (inside.first().copied().unwrap_or(0), inside.last().copied().unwrap_or(0));
         let known = |known: Option<Known>| {
-            let (content, certainty, _) = file.formed(known.filter(|known| known.level > Level::Suspect));
-            KnownContent { content, certainty }
+            let known = known.filter(|known| known.level > Level::Suspect);
+            let (content, certainty, source) = file.formed(known);
+            KnownContent { content, certainty, source }
         };
         let before = known(self.timelines.known_before(file, first));
-        let after = known(match last + 1 == file.events.len() {
-            true => self.timelines.known_at(file, last + 1, self.gap(file, HistoryPoint::End).1),
+        let is_last = file.events[last + 1..].iter().all(|event| event.call.is_none());
+        let after = known(match is_last {
+            true => {
+                let (gap, end) = self.gap(file, HistoryPoint::End);
+                self.timelines.known_at(file, gap, end)
+            }
             false => self.timelines.known_after(file, last),
         });
         let is_known = before.content.is_some() && after.content.is_some();

@@ -47,5 +47,10 @@ pub use evidence::{
 pub use hunk::LineHunk;
 pub use line_origin::{LineHistory, LineOrigin, MAX_CANDIDATES, UnknownReason, same_lines};
 pub use replacement::EditReplacement;
-pub use sources::{FileOnDisk, FileSources, LogOnly};
+pub use sources::{FileOnDisk, FileScan, FileSources, LogOnly, ScannedChange};
 pub use timeline::{CallPlace, EvidenceSource};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme_examples {}

@@ -21,11 +21,47 @@ pub trait FileSources {
         vec![None; paths.len()]
     }
 
+    /// Returns the comparisons of files that a hook made around calls, in order of time.
+    fn scans(&self) -> Vec<FileScan> {
+        Vec::new()
+    }
+
+    /// Returns whether these comparisons contain every change of a path.
+    fn is_scanned(&self, _path: &str) -> bool {
+        false
+    }
+
     /// Returns whether git tracks changes of some paths: whether they are in the repository of the session
     /// and not ignored.
     fn are_watched(&self, paths: &[&str]) -> Vec<Option<bool>> {
         vec![None; paths.len()]
     }
+}
+
+/// A comparison of files before or after a call with an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileScan {
+    /// The id of the call; empty for a comparison that belongs to none.
+    pub call_id: String,
+    /// Whether it was made after the call.
+    pub is_after: bool,
+    /// When it was made.
+    pub at: Millis,
+    /// Whether all other files are the same as before the call. Only for comparisons after a call.
+    pub is_complete: bool,
+    /// The files that changed since the comparison before.
+    pub changes: Vec<ScannedChange>,
+}
+
+/// A change of a file between two comparisons.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScannedChange {
+    /// The absolute path.
+    pub path: String,
+    /// The content before; `None` if it is unknown.
+    pub before: Option<FileContent>,
+    /// The content after; `None` if it is unknown.
+    pub after: Option<FileContent>,
 }
 
 /// The present state of a file.

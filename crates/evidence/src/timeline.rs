@@ -158,6 +158,21 @@ impl FileEvent {
     }
 }
 
+/// Files that a command has certainly not changed, since another source would say so.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SparedFiles {
+    /// Those that Claude Code watches: the command has a list of its changes.
+    pub(crate) watched: bool,
+    /// Those that a hook compares: it did so after the command.
+    pub(crate) scanned: bool,
+}
+
+impl SparedFiles {
+    pub(crate) fn contain(self, file: &FileTimeline) -> bool {
+        self.watched && file.is_watched || self.scanned && file.is_scanned
+    }
+}
+
 /// Something that may have changed files that it does not name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WideEvent {
@@ -166,8 +181,8 @@ pub(crate) struct WideEvent {
     pub(crate) until: Moment,
     /// The highest level of a content that was known before.
     pub(crate) level: Level,
-    /// Whether files that Claude Code watches are exempt.
-    pub(crate) spares_watched: bool,
+    /// The files that it has certainly not changed.
+    pub(crate) spared: SparedFiles,
     /// Whether only files are meant that may have been changed back to the text that was read, which lists
     /// of changes do not show.
     pub(crate) only_reverts: bool,
@@ -182,6 +197,8 @@ pub(crate) struct FileTimeline {
     pub(crate) events: Vec<FileEvent>,
     /// Whether the lists of changes of commands contain this file if it changes.
     pub(crate) is_watched: bool,
+    /// Whether the comparisons of a hook contain every change of this file.
+    pub(crate) is_scanned: bool,
     /// The times in which a command in the background may change the file.
     pub(crate) unstable: Vec<(Moment, Moment)>,
     /// The file name of the last backup.
@@ -410,7 +427,7 @@ impl WideEvents {
                 last.moment = last.moment.min(event.moment);
                 last.until = last.until.max(event.until);
                 last.level = last.level.min(event.level);
-                (last.spares_watched, last.only_reverts, last.repository) = (false, false, None);
+                (last.spared, last.only_reverts, last.repository) = (SparedFiles::default(), false, None);
             }
             _ => self.long.push(event),
         }
@@ -423,9 +440,8 @@ impl WideEvents {
         {
             let level = self.short.iter().map(|event| event.level).min().unwrap_or(Level::Suspect);
             let (until, repository) = (last.moment, None);
-            let (spares_watched, only_reverts) = (false, false);
-            let all =
-                WideEvent { moment: first.moment, until, level, spares_watched, only_reverts, repository };
+            let (spared, only_reverts) = (SparedFiles::default(), false);
+            let all = WideEvent { moment: first.moment, until, level, spared, only_reverts, repository };
             self.short.clear();
             self.long.push(all);
         }
@@ -446,7 +462,7 @@ impl Timelines {
     /// Returns whether something may have changed a file with this content.
     fn touches(&self, wide: &WideEvent, file: &FileTimeline, content: &FileContent) -> bool {
         let folder = wide.repository.and_then(|number| self.repositories.get(number));
-        !(wide.spares_watched && file.is_watched)
+        !wide.spared.contain(file)
             && (!wide.only_reverts || file.may_be_reverted(wide.moment, content))
             && folder.is_none_or(|folder| may_share_repository(folder, &file.path))
     }

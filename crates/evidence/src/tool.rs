@@ -29,7 +29,7 @@ pub(crate) fn tool_change(session: &Session, call: &ToolCall) -> Option<ToolChan
     let input = call.block(session)?.input()?;
     let record = call.results.first()?.record(session);
     match &*call.name {
-        "Write" => write(input, record),
+        "Write" => write(input, record, &result_text(session, call)),
         "Edit" => edit(input, record),
         "MultiEdit" => multi_edit(input, record),
         "NotebookEdit" => notebook_edit(input, record),
@@ -42,6 +42,13 @@ fn owned(text: Option<Cow<'_, str>>) -> Option<String> {
     text.map(Cow::into_owned)
 }
 
+fn result_text(session: &Session, call: &ToolCall) -> String {
+    call.result(session)
+        .and_then(|result| result.content())
+        .map(|content| content.text().into_owned())
+        .unwrap_or_default()
+}
+
 fn given(input: Json<'_>, key: &str) -> Option<String> {
     owned(input.get(key).and_then(Json::as_str))
 }
@@ -51,11 +58,15 @@ fn shown(text: Option<Cow<'_, str>>, source: EvidenceSource) -> Option<Known> {
     Some(Known::exact(FileContent::shown(&text?)?, source))
 }
 
-fn write(input: Json<'_>, record: Option<ToolUseResult<'_>>) -> Option<ToolChange> {
+fn write(input: Json<'_>, record: Option<ToolUseResult<'_>>, text: &str) -> Option<ToolChange> {
     let result: Option<WriteResult<'_>> = record.and_then(ToolUseResult::of);
     let path = owned(result.and_then(WriteResult::file_path)).or_else(|| given(input, "file_path"))?;
     let after = owned(result.and_then(WriteResult::content)).or_else(|| given(input, "content"))?;
-    let is_new = result.and_then(WriteResult::kind).as_deref() == Some("create");
+    // The results of sub-agents have no record.
+    let is_new = match result.and_then(WriteResult::kind) {
+        Some(kind) => kind == "create",
+        None => text.starts_with("File created"),
+    };
     let original = || shown(result?.original_file(), EvidenceSource::Edit);
     let reversed = || {
         let hunks = line_hunks(result?.structured_patch());

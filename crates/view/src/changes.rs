@@ -2,9 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use threadline_evidence::{
-    CallPlace, Certainty, ChangedPart, FileContent, FileEvidence, FileText, LineHunk, NetChange,
+    CallPlace, Certainty, ChangedPart, EvidenceSource, FileContent, FileEvidence, FileText, LineHunk,
+    NetChange,
 };
 use threadline_session::SessionFamily;
 
@@ -26,6 +30,10 @@ pub struct FileChange {
     pub parts: Vec<Vec<LineHunk>>,
     /// Whether the parts are the whole change, each relative to the result of the one before.
     pub is_chain: bool,
+    /// What the content after is known from.
+    pub source: Option<EvidenceSource>,
+    /// The file that was renamed to this one: one with the same content that the session removed.
+    pub renamed_from: Option<String>,
     /// The calls that changed the file, or may have.
     pub calls: Vec<CallPlace>,
     /// Changes that are not recorded.
@@ -43,6 +51,8 @@ impl FileChange {
             certainty,
             parts: parts.into_iter().map(part_hunks).filter(|hunks| !hunks.is_empty()).collect(),
             is_chain,
+            source: after.source,
+            renamed_from: None,
             calls,
             notes: Vec::new(),
         };
@@ -99,10 +109,16 @@ impl FileChange {
     /// Returns the name of the change in JSON.
     pub fn status(&self) -> &'static str {
         match (self.is_new(), self.is_deleted()) {
+            (true, _) if self.renamed_from.is_some() => "renamed",
             (true, _) => "created",
             (_, true) => "deleted",
             _ => "changed",
         }
+    }
+
+    /// Names the calls that changed the file, or may have, by their anchors.
+    pub fn call_names(&self, family: &SessionFamily) -> String {
+        call_names(&self.calls, family)
     }
 
     /// Returns the number of calls that changed the file, or may have.
@@ -170,7 +186,25 @@ pub fn changes_by(
     is_inside: &dyn Fn(&CallPlace) -> bool,
 ) -> Vec<FileChange> {
     let changes = evidence.net_changes(is_inside).into_iter();
-    changes.map(|change| FileChange::new(change, family)).collect()
+    let mut changes: Vec<FileChange> = changes.map(|change| FileChange::new(change, family)).collect();
+    find_renamed(&mut changes);
+    changes
+}
+
+/// Finds the files that were removed and created again under another name with the same content.
+fn find_renamed(changes: &mut [FileChange]) {
+    let mut removed: HashMap<Arc<[u8]>, Vec<String>> = HashMap::default();
+    for change in changes.iter().filter(|change| change.is_deleted()) {
+        if let Some(file) =
+            change.before.as_ref().and_then(FileContent::file).filter(|file| !file.bytes.is_empty())
+        {
+            removed.entry(file.bytes.clone()).or_default().push(change.path.clone());
+        }
+    }
+    for change in changes.iter_mut().filter(|change| change.is_new()) {
+        let content = change.after.as_ref().and_then(FileContent::file);
+        change.renamed_from = content.and_then(|file| removed.get_mut(&file.bytes)?.pop());
+    }
 }
 
 /// Formats the changes as a patch for `git apply`, with paths below `root` relative to it. What is known only

@@ -161,7 +161,7 @@ impl FileRestore {
                 (PastContent::Unknown, _) => RestoreAction::Cannot,
                 (PastContent::Link(then), _) => match std::fs::read_link(&target) {
                     Ok(now) if now == Path::new(then) => RestoreAction::Keep,
-                    _ => RestoreAction::Blocked,
+                    _ => RestoreAction::Cannot,
                 },
                 (PastContent::Absent, None) => RestoreAction::Keep,
                 // In a folder to restore to, nothing is deleted.
@@ -174,9 +174,6 @@ impl FileRestore {
                 (PastContent::Bytes(_), Some(_)) => RestoreAction::Change,
             };
             let (mut action, mut note) = (action, note);
-            if action.writes() && state.certainty < Certainty::Exact && !with_likely {
-                action = RestoreAction::Likely;
-            }
             let is_link = || target.is_symlink() && action != RestoreAction::Delete;
             if action.writes() && is_link() {
                 (action, note) = (RestoreAction::Blocked, Some(blocked_note("it is a link")));
@@ -185,6 +182,9 @@ impl FileRestore {
                 && let Some(reason) = write_obstacle(&target)
             {
                 (action, note) = (RestoreAction::Blocked, Some(blocked_note(&reason)));
+            }
+            if action.writes() && state.certainty < Certainty::Exact && !with_likely {
+                action = RestoreAction::Likely;
             }
             let risk = match action.writes() {
                 true => root.map_or(Some(WriteRisk::Outside), |root| root.risk(&target)),

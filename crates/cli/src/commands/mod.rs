@@ -8,6 +8,7 @@ mod compare;
 mod completions;
 mod config;
 mod context;
+mod diff;
 mod edit;
 mod export;
 mod hook;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Pin(tag::PinArgs),
     Restore(restore::RestoreArgs),
     Blame(blame::BlameArgs),
+    Diff(diff::DiffArgs),
     Compare(compare::CompareArgs),
     Context(context::ContextArgs),
     #[command(subcommand)]
@@ -94,6 +96,7 @@ impl Command {
             | Self::Overview(_)
             | Self::Blame(_)
             | Self::Compare(_)
+            | Self::Diff(_)
             | Self::Context(_)
             | Self::Trace(trace::TraceCommand::Push(_)) => SourceUse::Sessions(None),
             Self::Archive(command) if command.reads_sessions() => SourceUse::Sessions(None),
@@ -129,6 +132,7 @@ impl Command {
             Self::Pin(args) => tag::pin(cx, &args),
             Self::Restore(args) => restore::run(cx, &args),
             Self::Blame(args) => blame::run(cx, &args),
+            Self::Diff(args) => diff::run(cx, &args),
             Self::Compare(args) => compare::run(cx, &args),
             Self::Context(args) => context::run(cx, &args),
             Self::Export(command) => export::run(cx, &command),

@@ -240,6 +240,13 @@ fn report(
             cx.ui.note(&format!("{} {what}", plural(count as u64, "file")));
         }
     }
+    let likely = files.iter().filter(|file| file.action == RestoreAction::Likely).count();
+    if likely > 0 {
+        let files = plural(likely as u64, "file");
+        cx.ui.note(&format!(
+            "{files} whose content is likely and not certain: --likely --apply writes these too"
+        ));
+    }
     let to_do = files.iter().filter(|file| is_written(file)).count();
     let files = plural(to_do as u64, "file");
     cx.ui.note(&match (receipt, &args.to) {

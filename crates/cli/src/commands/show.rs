@@ -17,7 +17,7 @@ use threadline_term::{
 use threadline_view::humanize::plural;
 use threadline_view::{
     DetailLevel, ItemBody, OutlineLine, Transcript, TranscriptBuilder, TranscriptFilter, TranscriptItem,
-    TranscriptPart, TurnRange, TurnView, anchor, anchor_line, changes, count_tools, patch, wire,
+    TranscriptPart, TurnRange, TurnView, anchor, anchor_line, count_tools, patch, wire,
 };
 
 use crate::context::Context;
@@ -497,8 +497,7 @@ fn raw(family: &SessionFamily, chosen: Option<&Transcript>) -> TermText {
 
 fn show_patch(cx: &Context, loaded: &OpenSession) -> Result<CommandOutcome, CommandError> {
     let family = &loaded.family;
-    let evidence = cx.app.file_evidence(&loaded.file, family);
-    let changes = changes(&evidence, family);
+    let changes = cx.app.net_changes(loaded, None);
     let cwd = loaded.cwd();
     if cx.json {
         let mut answer = cx.ui.output();

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use threadline_evidence::{
-    Certainty, EvidenceBasis, FileContent, FileEvidence, FileSources, FileText, HistoryPoint, LogOnly,
+    Certainty, EvidenceBasis, FileContent, FileEvidence, FileSources, HistoryPoint, LogOnly,
     uncertain_commands,
 };
 use threadline_session::{Session, SessionFamily};

@@ -58,6 +58,7 @@ pub struct ChangeObject<'a> {
     pub notes: &'a [String],
     pub patch: Option<String>,
     pub path: &'a str,
+    pub renamed_from: Option<&'a str>,
     pub state: &'static str,
     pub status: &'static str,
     #[serde(rename = "type")]
@@ -73,6 +74,7 @@ impl<'a> From<&'a FileChange> for ChangeObject<'a> {
             notes: &file.notes,
             patch: (!file.parts.is_empty()).then(|| patch(std::slice::from_ref(file), None)),
             path: &file.path,
+            renamed_from: file.renamed_from.as_deref(),
             state: file.certainty.name(),
             status: file.status(),
             kind: "change",
@@ -98,12 +100,14 @@ mod tests {
             certainty: Certainty::Exact,
             parts: Vec::new(),
             is_chain: false,
+            source: None,
+            renamed_from: None,
             calls: Vec::new(),
             notes: vec!["more".to_owned()],
         };
         assert_eq!(
             serde_json::to_string(&ChangeObject::from(&file)).unwrap(),
-            r#"{"after":"new","before":null,"edits":0,"notes":["more"],"patch":null,"path":"/loom/a","state":"exact","status":"created","type":"change"}"#
+            r#"{"after":"new","before":null,"edits":0,"notes":["more"],"patch":null,"path":"/loom/a","renamed_from":null,"state":"exact","status":"created","type":"change"}"#
         );
     }
 }

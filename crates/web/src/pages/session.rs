@@ -332,8 +332,7 @@ pub(crate) fn changes(state: &ServerState, request: &PageRequest) -> Result<Page
     })?;
     // An open session has truncated texts. The changes take the whole log.
     let loaded = state.app.load(&file)?;
-    let evidence = state.app.file_evidence(&file, &loaded.family);
-    let changes = threadline_view::changes(&evidence, &loaded.family);
+    let changes = state.app.net_changes(&loaded, None);
     match request.format {
         ResponseFormat::Html => {
             let title = title.or(first_prompt).unwrap_or_else(|| id.to_owned());
