@@ -1,8 +1,8 @@
 //! Cards: the full content of a tool call, shown below its summary line.
 
 use threadline_view::{
-    AgentView, CallView, CommandCard, DiffChange, Hunk, Question, Todo, ToolCard, ToolOutcome, humanize,
-    outcome_name,
+    AgentView, CallView, CommandCard, CommandChanges, DiffChange, Hunk, Question, Todo, ToolCard,
+    ToolOutcome, humanize, outcome_name,
 };
 
 use crate::markup::Markup;
@@ -161,6 +161,27 @@ fn command(cx: &RenderContext<'_>, out: &mut Markup, card: &CommandCard, result:
     }
     if let Some(path) = &card.kept_at {
         out.lit("<p class=\"note\">full output saved to <code>").text(path).lit("</code> (not included)</p>");
+    }
+    command_changes(cx, out, &card.changes);
+}
+
+/// Adds the changes that a command made to files.
+fn command_changes(cx: &RenderContext<'_>, out: &mut Markup, changes: &CommandChanges) {
+    for file in changes.detailed() {
+        out.lit("<p class=\"path\">").text(&file.short_path);
+        out.lit(" <span class=\"note\">").text(&file.gist()).lit("</span></p>");
+        render_diff(cx, out, &file.path, &file.hunks);
+    }
+    if let Some(label) = changes.label_of_rest() {
+        out.text_element("p class=\"note\"", &label);
+    }
+    let mut names = changes.names_only().peekable();
+    if names.peek().is_some() {
+        out.lit("<ul class=\"files\">");
+        names.for_each(|name| {
+            out.text_element("li", name);
+        });
+        out.lit("</ul>");
     }
 }
 

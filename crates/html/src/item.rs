@@ -364,7 +364,8 @@ fn call_item(
     // The outcome is shown only if there is no other text.
     let is_silent = !bad && call.outcome != ToolOutcome::Ok && call.running.is_none();
     let outcome = || is_silent.then(|| outcome_name(call.outcome));
-    let gist = Some(&*call.gist).filter(|gist| !gist.is_empty());
+    let gist = call.short_result();
+    let gist = Some(&*gist).filter(|gist| !gist.is_empty());
     let gist = gist.or_else(|| call.error_text()).or_else(outcome).unwrap_or_default();
     if let Some(elapsed) = call.running {
         summary.lit("<span class=\"running\" data-elapsed=\"").num(elapsed as u64).lit("\">");

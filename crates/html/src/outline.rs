@@ -31,7 +31,11 @@ pub(crate) fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
             "<span class=\"m bad\" title=\"errors\"><i aria-hidden=\"true\">✗</i>",
             [" error", " errors"],
         ),
-        (line.edits, "<span class=\"m\" title=\"edits\"><i aria-hidden=\"true\">±</i>", [" edit", " edits"]),
+        (
+            line.all_edits(),
+            "<span class=\"m\" title=\"edits\"><i aria-hidden=\"true\">±</i>",
+            [" edit", " edits"],
+        ),
         (
             line.compactions,
             "<span class=\"m\" title=\"compactions\"><i aria-hidden=\"true\">⤓</i>",
@@ -43,7 +47,11 @@ pub(crate) fn outline_line(out: &mut Markup, line: &OutlineLine, percent: u64) {
         for (count, open, words) in marks {
             if count > 0 {
                 let word = words[usize::from(count != 1)];
-                out.lit(open).num(count as u64).lit("<span class=\"sr\">").lit(word).lit("</span></span>");
+                out.lit(open).num(count as u64).lit("<span class=\"sr\">").lit(word);
+                if word.starts_with(" edit") && line.shell_edits > 0 {
+                    out.lit(", ").num(line.shell_edits as u64).lit(" by shell");
+                }
+                out.lit("</span></span>");
             }
         }
         if line.open {
@@ -73,5 +81,9 @@ mod tests {
         {
             assert!(html.contains(shown), "{shown}: {html}");
         }
+        let mut out = Markup::new();
+        outline_line(&mut out, &OutlineLine { edits: 1, shell_edits: 2, ..OutlineLine::default() }, 0);
+        let html = out.into_string();
+        assert!(html.contains("3<span class=\"sr\"> edits, 2 by shell<"), "{html}");
     }
 }

@@ -30,9 +30,14 @@ pub(crate) fn render_header(
     if header.n_agents > 0 {
         facts.push(humanize::plural(header.n_agents as u64, "sub-agent"));
     }
-    if sum(|line| line.edits) > 0 {
-        let changed = humanize::line_change(sum(|line| line.lines.0), sum(|line| line.lines.1));
-        facts.push(format!("{}, {changed}", humanize::plural(sum(|line| line.edits) as u64, "edit")));
+    let edits = sum(OutlineLine::all_edits);
+    if edits > 0 {
+        let changed = humanize::line_change(sum(|line| line.all_lines().0), sum(|line| line.all_lines().1));
+        let by_shell = match sum(|line| line.shell_edits) {
+            0 => String::new(),
+            count => format!(" ({} by shell)", humanize::count(count as u64)),
+        };
+        facts.push(format!("{}{by_shell}, {changed}", humanize::plural(edits as u64, "edit")));
     }
     // The totals include sub-agents; the sums over turns are the fallback if no call was counted.
     let spent = &header.spent.tokens;

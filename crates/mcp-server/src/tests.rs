@@ -229,6 +229,30 @@ fn a_session_is_read_as_outline_turns_items_and_agents() {
 }
 
 #[test]
+fn changes_of_a_command_are_read_with_its_call() {
+    let home = TestHome::new();
+    home.session(
+        "shell",
+        r#"
+u1        user   "weave it"
+a1 <- u1  reply  m1 tool t1 Bash {"command":"./weave"}
+r1 <- a1  result t1 "ok" {"stdout":"ok","bashEditDiff":{"files":[{"filePath":"/home/ada/loom/a.rs","hunks":[{"oldStart":1,"newStart":1,"lines":["-x","+y"]}]}],"moreFiles":1,"changedFiles":["/home/ada/loom/a.rs","/home/ada/loom/b.png"]}}
+"#,
+    );
+    let shell = session_uuid("shell");
+    with_client(&home, async |peer| {
+        let (_, text) = answer(&peer, "read_session", json!({ "session": shell })).await;
+        assert!(text.contains("2 edits (2 by shell)"), "{text}");
+        let (data, _) = answer(&peer, "read_session", json!({ "session": shell, "turns": "1" })).await;
+        assert_eq!(data["items"][1]["summary"], "./weave: changed 2 files, +1 −1");
+        let (data, _) = answer(&peer, "read_session", json!({ "session": shell, "item": "m2" })).await;
+        let changes =
+            "changes:\na.rs (+1 −1)\n@@ -1 +1 @@\n-x\n+y\n1 more file changed (lines not recorded): b.png\n";
+        assert_eq!(data["items"][0]["text"], format!("command:\n./weave\noutput:\nok\n{changes}"));
+    });
+}
+
+#[test]
 fn changes_are_a_patch_or_the_file_at_a_prompt() {
     let home = TestHome::new();
     home.session(

@@ -13,11 +13,38 @@ use crate::ansi::each_line;
 use crate::highlight::{can_highlight, highlight};
 use crate::markdown;
 use crate::page::{TermPage, TextLabel, truncate, without_tabs};
+use crate::table::truncate_start;
 use crate::text::TermText;
 use crate::{text, visible, visible_name};
 
 /// Renders the card of a call for output after an indent. Passes the lines to `emit` one at a time.
 pub(crate) fn card_lines(call: &CallView, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
+    card_lines_without_changes(call, page, indent, emit);
+    change_lines(call, page, indent, emit);
+}
+
+/// Renders the changes that a command made to files: a line with the path of each file, and its diff.
+pub(crate) fn change_lines(call: &CallView, page: TermPage, indent: usize, emit: &mut dyn FnMut(TermText)) {
+    let Some(changes) = call.command_changes() else { return };
+    let room = page.line_width(indent);
+    for file in changes.detailed() {
+        let gist = file.gist();
+        let path = truncate_start(&visible_name(&file.short_path), room.saturating_sub(gist.width() + 2));
+        emit(page.paint(TextLabel::Strong, path) + "  " + page.paint(TextLabel::Dim, gist));
+        diff_lines(&file.hunks, page, indent, emit);
+    }
+    if let Some(rest) = changes.rest() {
+        dim_lines(&visible_name(&rest), page, indent, emit);
+    }
+}
+
+/// Renders the card of a call, as [`card_lines`] does, without the changes that a command made to files.
+pub(crate) fn card_lines_without_changes(
+    call: &CallView,
+    page: TermPage,
+    indent: usize,
+    emit: &mut dyn FnMut(TermText),
+) {
     match &call.card {
         ToolCard::Command(command) => command_lines(command, &call.result, page, indent, emit),
         ToolCard::File { path, text, start_line, .. } => {

@@ -1,7 +1,7 @@
 //! Rendering of the outline as a table with one row per turn.
 
 use threadline_view::OutlineLine;
-use threadline_view::humanize::{duration, line_change, short_count};
+use threadline_view::humanize::{duration, line_change, plural, short_count};
 
 use crate::page::{TermPage, TextLabel, truncate};
 use crate::table::{ColumnAlign, TableColumn, table};
@@ -31,7 +31,13 @@ pub fn render_outline(lines: &[OutlineLine], page: TermPage) -> TermText {
         TableColumn { name: "", align: ColumnAlign::Left, can_shrink: false, ..TableColumn::default() },
     ];
     let rows: Vec<Vec<String>> = lines.iter().map(cells).collect();
-    let text = table(page, &columns, &rows);
+    let mut text = table(page, &columns, &rows);
+    let by_shell: usize = lines.iter().map(|line| line.shell_edits).sum();
+    if by_shell > 0 {
+        let files = plural(by_shell as u64, "file change");
+        text =
+            text + page.paint(TextLabel::Dim, format!("lines: including {files} by shell commands")) + "\n";
+    }
     match lines.iter().any(|line| line.compactions > 0) {
         true => text + page.paint(TextLabel::Dim, "══ compacted in this turn") + "\n",
         false => text,
@@ -41,7 +47,8 @@ pub fn render_outline(lines: &[OutlineLine], page: TermPage) -> TermText {
 /// Returns the cells of a turn.
 fn cells(line: &OutlineLine) -> Vec<String> {
     let some = |count: usize| if count == 0 { String::new() } else { count.to_string() };
-    let changed = if line.edits == 0 { String::new() } else { line_change(line.lines.0, line.lines.1) };
+    let (added, removed) = line.all_lines();
+    let changed = if line.all_edits() == 0 { String::new() } else { line_change(added, removed) };
     let compacted = if line.compactions > 0 { " ══" } else { "" };
     let open = if line.open { " …" } else { "" };
     vec![

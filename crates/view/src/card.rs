@@ -1,5 +1,6 @@
 //! Cards: the input and result of each tool call, as structured data.
 
+mod command_changes;
 mod file;
 mod search;
 mod shell;
@@ -11,6 +12,8 @@ use std::borrow::Cow;
 use threadline_entry::lens::{SmallResult, ToolUseResult};
 use threadline_entry::{Json, JsonKey, JsonKind};
 
+pub(crate) use self::command_changes::{CommandChangeCounts, runs_commands};
+pub use self::command_changes::{CommandChanges, CommandFileChange, CommandFileChangeKind};
 use crate::diff::Hunk;
 use crate::humanize::{bytes, duration, joined, plural};
 
@@ -120,6 +123,8 @@ pub struct CommandCard {
     pub background: Option<String>,
     /// The path of the whole output, if it was too long for the log and could not be read.
     pub kept_at: Option<String>,
+    /// The changes that the command made to files.
+    pub changes: CommandChanges,
 }
 
 /// The standard output of a command, with its colour sequences.

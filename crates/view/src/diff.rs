@@ -1,6 +1,7 @@
 //! Diffs of texts: hunks of lines, with the changed words of changed lines.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 use std::ops::Range;
 
 use similar::{ChangeTag, DiffOp, DiffTag, DiffableStr, TextDiff};
@@ -68,6 +69,20 @@ impl Hunk {
         let lines = || hunks.iter().flat_map(|hunk| &hunk.lines);
         let count = |change: DiffChange| lines().filter(|line| line.change == change).count();
         (count(DiffChange::Added), count(DiffChange::Removed))
+    }
+
+    /// Formats hunks as the lines of a patch.
+    pub fn patch_text(hunks: &[Self]) -> String {
+        let mut out = String::new();
+        for hunk in hunks {
+            let _ = writeln!(out, "@@ -{} +{} @@", hunk.old_start, hunk.new_start);
+            for line in &hunk.lines {
+                out.push(line.change.sign());
+                out.push_str(&line.text);
+                out.push('\n');
+            }
+        }
+        out
     }
 
     /// Returns the numbers of added and removed lines of a structured patch, as [`Hunk::counts`] does for the

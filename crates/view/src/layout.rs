@@ -166,6 +166,8 @@ struct LayoutTotals {
     errors: usize,
     edits: usize,
     lines: (usize, usize),
+    shell_edits: usize,
+    shell_lines: (usize, usize),
     compactions: usize,
     /// The errors, without those of sub-agents.
     own_errors: usize,
@@ -179,6 +181,9 @@ impl LayoutTotals {
         self.edits += other.edits;
         self.lines.0 += other.lines.0;
         self.lines.1 += other.lines.1;
+        self.shell_edits += other.shell_edits;
+        self.shell_lines.0 += other.shell_lines.0;
+        self.shell_lines.1 += other.shell_lines.1;
         self.compactions += other.compactions;
         self.own_errors += other.own_errors;
         self.spent_by_agents += &other.spent_by_agents;
@@ -250,6 +255,8 @@ impl<'a> LayoutBuilder<'a> {
             errors: sum.errors,
             edits: sum.edits,
             lines: sum.lines,
+            shell_edits: sum.shell_edits,
+            shell_lines: sum.shell_lines,
             compactions: sum.compactions,
             ..OutlineLine::blank(&view)
         };
@@ -305,6 +312,8 @@ impl<'a> LayoutBuilder<'a> {
                     errors: usize::from(failed),
                     edits: usize::from(changed.is_some()),
                     lines: changed.unwrap_or_default(),
+                    shell_edits: call.by_command.files,
+                    shell_lines: call.by_command.lines,
                     own_errors: usize::from(failed),
                     ..LayoutTotals::default()
                 };

@@ -114,7 +114,10 @@ mod visible;
 pub mod wire;
 
 pub use call_count::{count_tool_calls, count_tools};
-pub use card::{Choice, CommandCard, CommandOutput, Question, Todo, ToolCard, starts_agents};
+pub use card::{
+    Choice, CommandCard, CommandChanges, CommandFileChange, CommandFileChangeKind, CommandOutput, Question,
+    Todo, ToolCard, starts_agents,
+};
 pub use changes::{FileChange, changes, changes_by, patch};
 pub use context::{AgentContext, CacheMiss, ContextCall, ContextLedger, MissReason, WindowItem, WindowPart};
 pub use diff::{DiffChange, DiffLine, Hunk, hunks, line_counts, unified};

@@ -9,7 +9,7 @@ use threadline_session::{
     ToolOutcome,
 };
 
-use crate::card::{CardInput, changes_files};
+use crate::card::{CardInput, CommandChangeCounts, changes_files, runs_commands};
 use crate::outline::{TitleSource, item_title};
 use crate::transcript::{ItemBody, TurnTokens};
 use crate::transcript_builder::TranscriptBuilder;
@@ -91,6 +91,8 @@ pub(crate) struct CallNote {
     result: Option<BlockPosition>,
     /// The numbers of added and removed lines, if the call changed a file.
     pub(crate) changed_lines: Option<(usize, usize)>,
+    /// The changes that a command made to files.
+    pub(crate) by_command: CommandChangeCounts,
 }
 
 fn update_notes(
@@ -153,14 +155,20 @@ impl CallNote {
         let CallBlock { block, result, .. } = call_block;
         let call = &session.tool_calls()[call_block.call];
         let outcome = call_block.outcome(session);
+        let data = || result.and_then(|at| at.record(session));
         let changes = || {
-            let data = result.and_then(|at| at.record(session));
+            let data = data();
             let failed = outcome != ToolOutcome::Ok;
             let (name, input, kept) = (&*call.name, block.input(), &|_: &str| None);
             CardInput { name, input, data, text: "", failed, n_images: 0, cwd: "", read_output: kept }
                 .changed_lines()
         };
         let changed_lines = if changes_files(&call.name) { changes() } else { None };
-        Self { call: call_block.call, outcome, result, changed_lines }
+        let is_command = runs_commands(&call.name) && outcome == ToolOutcome::Ok;
+        let by_command = match is_command {
+            true => CommandChangeCounts::of_result(&call.name, data()),
+            false => CommandChangeCounts::default(),
+        };
+        Self { call: call_block.call, outcome, result, changed_lines, by_command }
     }
 }

@@ -6,8 +6,8 @@ use std::fmt::{self, Write};
 use threadline_entry::Millis;
 use threadline_session::{InputKind, ToolOutcome};
 
-use crate::card::{ToolCard, first_line};
-use crate::diff::{DiffChange, Hunk};
+use crate::card::{CommandChanges, ToolCard, first_line};
+use crate::diff::Hunk;
 use crate::filter::{DetailLevel, TranscriptFilter};
 use crate::humanize::{OneLine, one_line};
 use crate::name::{input_name, outcome_name};
@@ -249,8 +249,9 @@ impl MarkdownWriter {
         if call.is_error() {
             let _ = write!(line, " ✗ {}", outcome_name(call.outcome));
         }
-        if !call.gist.is_empty() {
-            let _ = write!(line, " ({})", OneLine(&call.gist));
+        let result = call.short_result();
+        if !result.is_empty() {
+            let _ = write!(line, " ({})", OneLine(&result));
         } else if call.outcome != ToolOutcome::Ok && !call.is_error() {
             let _ = write!(line, " ({})", call.state());
         }
@@ -277,7 +278,7 @@ impl MarkdownWriter {
     fn call_details(&mut self, call: &CallView, depth: usize) {
         match &call.card {
             ToolCard::Diff { hunks, .. } if call.outcome == ToolOutcome::Ok => {
-                self.fence(depth, "diff", &patch(hunks))
+                self.fence(depth, "diff", &Hunk::patch_text(hunks))
             }
             ToolCard::Command(card) => {
                 if card.command.contains('\n') {
@@ -285,6 +286,7 @@ impl MarkdownWriter {
                 }
                 self.fence(depth, "", card.output.text(&call.result));
                 self.fence(depth, "", &card.errors);
+                self.command_changes(&card.changes, depth + 1);
             }
             ToolCard::File { text, .. } if call.outcome == ToolOutcome::Ok => self.fence(depth, "", text),
             ToolCard::Agent { prompt, answer, .. } => {
@@ -295,7 +297,7 @@ impl MarkdownWriter {
             }
             ToolCard::Plan(plan) => self.fence(depth, "", plan),
             ToolCard::Diff { hunks, .. } => {
-                self.fence(depth, "diff", &patch(hunks));
+                self.fence(depth, "diff", &Hunk::patch_text(hunks));
                 self.fence(depth, "", &call.result);
             }
             ToolCard::Todos(todos) if !todos.is_empty() => {
@@ -335,6 +337,17 @@ impl MarkdownWriter {
                 self.fence(depth, "", &call.result);
             }
             _ => self.fence(depth, "", &call.result),
+        }
+    }
+
+    /// Writes the changes that a command made to files.
+    fn command_changes(&mut self, changes: &CommandChanges, depth: usize) {
+        for file in changes.detailed() {
+            self.list_item(depth, format_args!("{} ({})", code(&one_line(&file.short_path)), file.gist()));
+            self.fence(depth, "diff", &Hunk::patch_text(&file.hunks));
+        }
+        if let Some(rest) = changes.rest() {
+            self.list_item(depth, OneLine(&rest));
         }
     }
 
@@ -390,24 +403,6 @@ fn card_language(tool: &str) -> &'static str {
         "PowerShell" => "powershell",
         _ => "sh",
     }
-}
-
-/// Formats hunks as the lines of a patch.
-fn patch(hunks: &[Hunk]) -> String {
-    let mut out = String::new();
-    for hunk in hunks {
-        let _ = writeln!(out, "@@ -{} +{} @@", hunk.old_start, hunk.new_start);
-        for line in &hunk.lines {
-            out.push(match line.change {
-                DiffChange::Kept => ' ',
-                DiffChange::Added => '+',
-                DiffChange::Removed => '-',
-            });
-            out.push_str(&line.text);
-            out.push('\n');
-        }
-    }
-    out
 }
 
 /// Formats text as inline code, with more backticks around it than in it.
@@ -498,6 +493,47 @@ r2 <- a4  result t2 "done"
           -sleep(9);
           +wait();
           ```
+        "#);
+    }
+
+    #[test]
+    fn changes_of_a_command_follow_its_output() {
+        let log = r#"
+u1        user   "go"
+a1 <- u1  reply  m1 tool t1 Bash {"command":"./weave"}
+r1 <- a1  result t1 "ok" {"stdout":"ok","bashEditDiff":{"files":[{"filePath":"/home/ada/loom/a.rs","hunks":[{"oldStart":3,"newStart":3,"lines":["-```","+b"]}]}],"moreFiles":1,"changedFiles":["/home/ada/loom/a.rs","/home/ada/loom/b.png"]}}
+"#;
+        insta::assert_snapshot!(rendered(log, DetailLevel::Tools), @"
+        # go
+
+        s1 · /home/ada/loom · main
+
+        ## 1
+
+        > go
+
+        - Bash `./weave` (changed 2 files, +1 −1)
+        ");
+        insta::assert_snapshot!(rendered(log, DetailLevel::Full), @r#"
+        # go
+
+        s1 · /home/ada/loom · main
+
+        ## 1
+
+        > go
+
+        - Bash `./weave` (changed 2 files, +1 −1)
+          ```
+          ok
+          ```
+          - `a.rs` (+1 −1)
+            ````diff
+            @@ -3 +3 @@
+            -```
+            +b
+            ````
+          - 1 more file changed (lines not recorded): b.png
         "#);
     }
 

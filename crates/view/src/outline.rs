@@ -6,7 +6,7 @@ use threadline_entry::Entry;
 use threadline_session::{EntryIndex, Session, SessionFamily, ToolOutcome};
 use threadline_usage::UsageTotals;
 
-use crate::card::{ToolCard, first_line};
+use crate::card::{CommandChangeCounts, ToolCard, first_line};
 use crate::diff::Hunk;
 use crate::humanize::plural;
 use crate::inline_markdown::strip_markdown;
@@ -31,6 +31,10 @@ pub struct OutlineLine {
     pub edits: usize,
     /// Added and removed lines.
     pub lines: (usize, usize),
+    /// The number of files that shell commands changed, counted once per command. Not included in `edits`.
+    pub shell_edits: usize,
+    /// The lines that shell commands added and removed. Not included in `lines`.
+    pub shell_lines: (usize, usize),
     /// The number of compactions.
     pub compactions: usize,
     /// The tokens used.
@@ -161,6 +165,16 @@ pub(crate) fn text_title(text: &str) -> &str {
 }
 
 impl OutlineLine {
+    /// Returns the number of edits, with those of shell commands.
+    pub fn all_edits(&self) -> usize {
+        self.edits + self.shell_edits
+    }
+
+    /// Returns the numbers of added and removed lines, with those of shell commands.
+    pub fn all_lines(&self) -> (usize, usize) {
+        (self.lines.0 + self.shell_lines.0, self.lines.1 + self.shell_lines.1)
+    }
+
     /// Returns the line of a turn.
     pub fn of(turn: &TurnView) -> Self {
         let mut line = Self::blank(turn);
@@ -178,6 +192,8 @@ impl OutlineLine {
             errors: 0,
             edits: 0,
             lines: (0, 0),
+            shell_edits: 0,
+            shell_lines: (0, 0),
             compactions: 0,
             tokens: turn.tokens,
             spent: turn.spent.clone(),
@@ -192,11 +208,20 @@ impl OutlineLine {
             ItemBody::Call(call) => {
                 self.calls += 1;
                 self.errors += usize::from(call.is_error());
-                if let (ToolCard::Diff { hunks, .. }, ToolOutcome::Ok) = (&call.card, call.outcome) {
-                    let (added, removed) = Hunk::counts(hunks);
-                    self.edits += 1;
-                    self.lines.0 += added;
-                    self.lines.1 += removed;
+                match (&call.card, call.outcome) {
+                    (ToolCard::Diff { hunks, .. }, ToolOutcome::Ok) => {
+                        let (added, removed) = Hunk::counts(hunks);
+                        self.edits += 1;
+                        self.lines.0 += added;
+                        self.lines.1 += removed;
+                    }
+                    (ToolCard::Command(card), ToolOutcome::Ok) => {
+                        let counts = CommandChangeCounts::of(&card.changes);
+                        self.shell_edits += counts.files;
+                        self.shell_lines.0 += counts.lines.0;
+                        self.shell_lines.1 += counts.lines.1;
+                    }
+                    _ => {}
                 }
                 let turns = call.agents.iter().flat_map(|agent| &agent.turns);
                 turns.flat_map(|turn| &turn.items).for_each(|item| self.add(item));

@@ -10,7 +10,7 @@ use threadline_entry::{AgentKind, Entry, Millis};
 use threadline_session::{InputKind, Round, ToolOutcome};
 use threadline_usage::UsageTotals;
 
-use crate::card::{ToolCard, is_refusal};
+use crate::card::{CommandChanges, ToolCard, is_refusal};
 use crate::finding_summary::FindingSummary;
 use crate::humanize;
 use crate::json_indent::indent_json;
@@ -367,6 +367,24 @@ impl CallView {
     /// no result, does not count.
     pub fn is_error(&self) -> bool {
         self.outcome.is_error()
+    }
+
+    /// Returns the gist, and in a few words the changes that a command made to files.
+    pub fn short_result(&self) -> Cow<'_, str> {
+        let changed = self.command_changes().map(CommandChanges::gist).unwrap_or_default();
+        match (&*self.gist, &*changed) {
+            (gist, "") => gist.into(),
+            ("", _) => changed.into(),
+            (gist, changed) => format!("{gist}, {changed}").into(),
+        }
+    }
+
+    /// Returns the changes that the command of the call made to files, if the log contains any.
+    pub fn command_changes(&self) -> Option<&CommandChanges> {
+        match &self.card {
+            ToolCard::Command(card) => Some(&card.changes).filter(|changes| !changes.is_empty()),
+            _ => None,
+        }
     }
 
     /// Returns the state in a few words: `error`, `no result`, `running 12 s`.

@@ -39,8 +39,8 @@ pub use overview::{
     ProjectFiguresObject, ToolFiguresObject, TopSessionObject,
 };
 pub use show::{
-    BodyObject, OutlineObject, ShowObject, ShowWriter, SpentObject, TimingObject, TokensObject, items,
-    session, show, turn,
+    BodyObject, CommandChangesObject, CommandFileObject, OutlineObject, ShowObject, ShowWriter, SpentObject,
+    TimingObject, TokensObject, items, session, show, turn,
 };
 pub use trace::{InstallObject, PushObject, SessionStatusObject, SetupLogObject, SetupObject, SpanObject};
 pub use usage::{

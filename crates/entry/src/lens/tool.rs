@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use foldhash::HashSet;
+
 use super::{Drift, FromJson, Json, JsonKind, Knows, List, Map, Mixed, Object, Open, Usage, lens};
 use crate::lens::{Content, Lens};
 
@@ -32,6 +34,17 @@ impl<'a> ToolUseResult<'a> {
     /// Reads the result through the lens of one tool: `result.of::<BashResult>()`.
     pub fn of<L: Lens<'a>>(self) -> Option<L> {
         self.0.is_object().then(|| L::over(Object::new(self.0)))
+    }
+}
+
+impl<'a> BashEditDiff<'a> {
+    /// Returns the paths of the changed files, each once, with the lines of those that are listed with them.
+    pub fn changed_files_once(self) -> Vec<(Cow<'a, str>, Option<BashEditFile<'a>>)> {
+        let mut seen = HashSet::default();
+        let listed = self.files().into_iter().flat_map(List::iter);
+        let listed = listed.filter_map(|file| Some((file.file_path()?, Some(file))));
+        let named = self.changed_files().into_iter().flat_map(List::iter).map(|path| (path, None));
+        listed.chain(named).filter(|(path, _)| seen.insert(path.clone())).collect()
     }
 }
 
@@ -69,7 +82,7 @@ lens! {
         persisted_output_path: Cow<'a, str> = "persistedOutputPath",
         persisted_output_size: u64 = "persistedOutputSize",
         code: Json<'a> = "code",
-        /// Files that the command changed (from 2.1.300, in a git repository).
+        /// Files that the command changed (from 2.1.269, in a git repository).
         bash_edit_diff: BashEditDiff<'a> = "bashEditDiff",
         stale_read_file_state_hint: Cow<'a, str> = "staleReadFileStateHint",
         timed_out_after_ms: Json<'a> = "timedOutAfterMs",

@@ -206,8 +206,13 @@ impl SessionReader<'_> {
 
     fn outline_item(&self, turn: &TurnView, line: &OutlineLine, limit: usize) -> (ReadItem, String) {
         let mut facts = Vec::new();
-        let counts = [(line.calls, "call"), (line.edits, "edit"), (line.errors, "error")];
-        facts.extend(counts.iter().filter(|(n, _)| *n > 0).map(|(n, name)| plural(*n as u64, name)));
+        let counts = [(line.calls, "call"), (line.all_edits(), "edit"), (line.errors, "error")];
+        let by_shell = |name: &str| match line.shell_edits {
+            count if count > 0 && name == "edit" => format!(" ({count} by shell)"),
+            _ => String::new(),
+        };
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        facts.extend(counts.map(|(count, name)| plural(*count as u64, name) + &by_shell(name)));
         if line.compactions > 0 {
             facts.push("compacted".to_owned());
         }

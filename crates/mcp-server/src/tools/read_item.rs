@@ -1,12 +1,14 @@
 //! Items of a conversation as text.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use threadline_view::humanize::plural;
 use threadline_view::{
-    CallView, DetailLevel, Hunk, ItemBody, ToolCard, TranscriptItem, input_name, outcome_name, strip_colours,
+    CallView, CommandChanges, DetailLevel, Hunk, ItemBody, ToolCard, TranscriptItem, input_name,
+    outcome_name, strip_colours,
 };
 
 use crate::budget::shorten;
@@ -79,7 +81,8 @@ impl ItemText {
     }
 
     fn of_call(call: &CallView, level: DetailLevel) -> Self {
-        let state = if call.gist.is_empty() { call.state().into_owned() } else { call.gist.clone() };
+        let state = Some(call.short_result()).filter(|result| !result.is_empty());
+        let state = state.map_or_else(|| call.state().into_owned(), Cow::into_owned);
         let outcome = outcome_name(call.outcome);
         let state = if call.is_error() && state != outcome { format!("{outcome}, {state}") } else { state };
         let summary = [&call.subject, &state].into_iter().filter(|text| !text.is_empty());
@@ -139,9 +142,10 @@ fn whole_call(call: &CallView) -> String {
             if output.trim().is_empty() && card.errors.trim().is_empty() {
                 section("result", &call.result);
             }
+            section("changes", &changes_text(&card.changes));
         }
         ToolCard::Diff { hunks, .. } => {
-            section("change", &patch(hunks));
+            section("change", &Hunk::patch_text(hunks));
             section("result", &call.result);
         }
         _ => {
@@ -152,19 +156,13 @@ fn whole_call(call: &CallView) -> String {
     out
 }
 
-fn patch(hunks: &[Hunk]) -> String {
-    use threadline_view::DiffChange::{Added, Kept, Removed};
+/// Formats the changes that a command made to files.
+fn changes_text(changes: &CommandChanges) -> String {
     let mut out = String::new();
-    for hunk in hunks {
-        let _ = writeln!(out, "@@ -{} +{} @@", hunk.old_start, hunk.new_start);
-        for line in &hunk.lines {
-            let sign = match line.change {
-                Kept => ' ',
-                Added => '+',
-                Removed => '-',
-            };
-            let _ = writeln!(out, "{sign}{}", line.text);
-        }
+    for file in changes.detailed() {
+        let _ = writeln!(out, "{} ({})", file.short_path, file.gist());
+        out.push_str(&Hunk::patch_text(&file.hunks));
     }
+    out.extend(changes.rest());
     out
 }

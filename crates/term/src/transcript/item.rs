@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::TranscriptRenderer;
 use crate::ansi::{each_line, without_colours};
-use crate::card::{attachment_label, card_lines};
+use crate::card::{attachment_label, card_lines, card_lines_without_changes, change_lines};
 use crate::page::{TextLabel, truncate};
 use crate::text::TermText;
 use crate::{text, visible, visible_name};
@@ -230,8 +230,9 @@ impl TranscriptRenderer<'_> {
             truncate(&visible(short_tool(&call.name)), width.saturating_sub(2 * MIN_CALL_PART + 6).max(4));
         let name_width = name.width();
         let name = self.page.paint(TextLabel::Tool, name);
-        let silent = call.outcome != ToolOutcome::Ok && call.gist.is_empty();
-        let gist = if silent { call.state() } else { Cow::Borrowed(&*call.gist) };
+        let gist = call.short_result();
+        let silent = call.outcome != ToolOutcome::Ok && gist.is_empty();
+        let gist = if silent { call.state() } else { gist };
         let took = call.duration.filter(|millis| *millis > 99).map(duration);
         let subject = one_line(&call.subject);
         // The subject is shortened first, down to a few words, and then the result summary.
@@ -283,10 +284,18 @@ impl TranscriptRenderer<'_> {
             return;
         }
         let mut lines = Vec::new();
-        card_lines(call, self.page, 4, &mut |line| lines.push(line));
-        let more = lines.len().saturating_sub(max_lines);
+        card_lines_without_changes(call, self.page, 4, &mut |line| lines.push(line));
         let is_command = matches!(call.card, ToolCard::Command(_));
-        let head = if more > 1 && is_command { max_lines / 2 } else { max_lines };
+        self.line_excerpt(lines, max_lines, is_command);
+        let mut lines = Vec::new();
+        change_lines(call, self.page, 4, &mut |line| lines.push(line));
+        self.line_excerpt(lines, max_lines, false);
+    }
+
+    /// Renders the beginning of some lines, and with `has_end` also their end.
+    fn line_excerpt(&mut self, lines: Vec<TermText>, max_lines: usize, has_end: bool) {
+        let more = lines.len().saturating_sub(max_lines);
+        let head = if more > 1 && has_end { max_lines / 2 } else { max_lines };
         let tail = if more > 1 { max_lines - head } else { 0 };
         let head = if more > 1 { head } else { lines.len() };
         for line in &lines[..head] {

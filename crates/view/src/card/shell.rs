@@ -7,6 +7,7 @@ use threadline_entry::lens::{
     BashOutputResult, BashResult, StopResult, TaskResult, TaskUpdateResult, WorkflowResult,
 };
 
+use super::command_changes::{CommandChanges, recorded_changes};
 use super::{CallSummary, CardInput, CommandCard, CommandOutput, ToolCard, first_line, is_refusal, tag_text};
 
 impl CardInput<'_> {
@@ -16,6 +17,8 @@ impl CardInput<'_> {
             command: self.string("command"),
             description: self.string("description"),
             exit_code: exit_code(self.text),
+            changes: recorded_changes(self.name, self.data)
+                .map_or_else(CommandChanges::default, |diff| CommandChanges::of(diff, self.cwd)),
             ..CommandCard::default()
         };
         let mut state = String::new();

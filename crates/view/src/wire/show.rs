@@ -9,6 +9,8 @@ use threadline_session::ToolOutcome;
 use threadline_usage::UsageTotals;
 
 use super::{SCHEMA, moment};
+use crate::card::{CommandChanges, CommandFileChange};
+use crate::diff::Hunk;
 use crate::filter::TranscriptFilter;
 use crate::outline::OutlineLine;
 use crate::transcript::{
@@ -93,6 +95,9 @@ pub struct OutlineObject<'a> {
     pub edits: usize,
     pub lines_added: usize,
     pub lines_removed: usize,
+    pub shell_edits: usize,
+    pub shell_lines_added: usize,
+    pub shell_lines_removed: usize,
     pub compactions: usize,
     pub tokens: TokensObject,
     pub usage: Option<SpentObject<'a>>,
@@ -111,6 +116,9 @@ impl<'a> From<&'a OutlineLine> for OutlineObject<'a> {
             edits: line.edits,
             lines_added: line.lines.0,
             lines_removed: line.lines.1,
+            shell_edits: line.shell_edits,
+            shell_lines_added: line.shell_lines.0,
+            shell_lines_removed: line.shell_lines.1,
             compactions: line.compactions,
             tokens: line.tokens.into(),
             usage: SpentObject::of(&line.spent),
@@ -196,6 +204,8 @@ pub enum BodyObject<'a> {
         outcome: &'static str,
         duration_ms: Option<Millis>,
         result: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        changes: Option<CommandChangesObject<'a>>,
         agents: Vec<&'a str>,
     },
     Compaction {
@@ -217,6 +227,50 @@ pub enum BodyObject<'a> {
         entry_type: Option<&'a str>,
         raw: &'a str,
     },
+}
+
+/// The changes that a shell command made to files.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct CommandChangesObject<'a> {
+    pub files: Vec<CommandFileObject<'a>>,
+    pub more_files: u64,
+    pub skipped: bool,
+}
+
+/// The change that a shell command made to one file.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "docs/json.md explains the fields")]
+pub struct CommandFileObject<'a> {
+    pub path: &'a str,
+    pub change: &'static str,
+    pub lines_added: Option<usize>,
+    pub lines_removed: Option<usize>,
+    pub patch: Option<String>,
+}
+
+impl<'a> From<&'a CommandChanges> for CommandChangesObject<'a> {
+    fn from(changes: &'a CommandChanges) -> Self {
+        Self {
+            files: changes.files.iter().map(CommandFileObject::from).collect(),
+            more_files: changes.n_unnamed,
+            skipped: changes.is_skipped,
+        }
+    }
+}
+
+impl<'a> From<&'a CommandFileChange> for CommandFileObject<'a> {
+    fn from(file: &'a CommandFileChange) -> Self {
+        let has_lines = !file.hunks.is_empty();
+        let (added, removed) = Hunk::counts(&file.hunks);
+        Self {
+            path: &file.path,
+            change: file.kind.name(),
+            lines_added: has_lines.then_some(added),
+            lines_removed: has_lines.then_some(removed),
+            patch: has_lines.then(|| Hunk::patch_text(&file.hunks)),
+        }
+    }
 }
 
 /// Calls `sink` with every line of `show --json`: the conversation, with each sub-agent after the call that
@@ -424,6 +478,7 @@ fn call_object(call: &CallView) -> BodyObject<'_> {
         outcome: if call.running.is_some() { "running" } else { call.outcome.name() },
         duration_ms: call.duration,
         result: &call.result,
+        changes: call.command_changes().map(CommandChangesObject::from),
         agents: call.agents.iter().map(|agent| &*agent.id).collect(),
     }
 }

@@ -52,7 +52,7 @@ fn shown(card: &ToolCard, result: &str) -> String {
 fn a_failed_command_shows_its_exit_code() {
     insta::assert_snapshot!(card("Bash", r#"{"command":"cargo test\nls","description":"Run"}"#, r#""Exit code 101\nboom" error "Error: Exit code 101\nboom""#), @r#"
     Bash | cargo test … | exit 101 | error
-    Command(CommandCard { command: "cargo test\nls", description: "Run", output: Text("boom"), errors: "", exit_code: Some(101), background: None, kept_at: None })
+    Command(CommandCard { command: "cargo test\nls", description: "Run", output: Text("boom"), errors: "", exit_code: Some(101), background: None, kept_at: None, changes: CommandChanges { files: [], n_unnamed: 0, is_skipped: false } })
     "#);
 }
 
@@ -60,7 +60,7 @@ fn a_failed_command_shows_its_exit_code() {
 fn bash_in_the_background_and_with_output_in_a_file() {
     insta::assert_snapshot!(card("Bash", r#"{"command":"serve"}"#, r#""started" {"stdout":"","stderr":"","interrupted":false,"backgroundTaskId":"b1"}"#), @r#"
     Bash | serve | in the background as b1 | ok
-    Command(CommandCard { command: "serve", description: "", output: Text(""), errors: "", exit_code: None, background: Some("b1"), kept_at: None })
+    Command(CommandCard { command: "serve", description: "", output: Text(""), errors: "", exit_code: None, background: Some("b1"), kept_at: None, changes: CommandChanges { files: [], n_unnamed: 0, is_skipped: false } })
     "#);
     let kept = card(
         "Bash",
@@ -192,7 +192,7 @@ fn unknown_tools_get_a_generic_card() {
     "#);
     insta::assert_snapshot!(card("Bash", "{}", "\"\" error"), @r#"
     Bash |  |  | error
-    Command(CommandCard { command: "", description: "", output: Text(""), errors: "", exit_code: None, background: None, kept_at: None })
+    Command(CommandCard { command: "", description: "", output: Text(""), errors: "", exit_code: None, background: None, kept_at: None, changes: CommandChanges { files: [], n_unnamed: 0, is_skipped: false } })
     "#);
 }
 
@@ -231,11 +231,11 @@ fn cards_fall_back_to_the_result_text() {
     "#);
     insta::assert_snapshot!(card("BashOutput", r#"{"bash_id":"b7"}"#, r#""<status>completed</status>\n<exit_code>2</exit_code>\n<stdout>\nhello\n</stdout>\n<stderr>oh</stderr>""#), @r#"
     BashOutput | b7 | completed, exit 2 | ok
-    Command(CommandCard { command: "", description: "", output: Text("hello"), errors: "oh", exit_code: Some(2), background: Some("b7"), kept_at: None })
+    Command(CommandCard { command: "", description: "", output: Text("hello"), errors: "oh", exit_code: Some(2), background: Some("b7"), kept_at: None, changes: CommandChanges { files: [], n_unnamed: 0, is_skipped: false } })
     "#);
     insta::assert_snapshot!(card("TaskOutput", r#"{"task_id":"b7"}"#, r#""<status>running</status>\n<output>\nhello\n</output>""#), @r#"
     TaskOutput | b7 | running | ok
-    Command(CommandCard { command: "", description: "", output: Text("hello"), errors: "", exit_code: None, background: Some("b7"), kept_at: None })
+    Command(CommandCard { command: "", description: "", output: Text("hello"), errors: "", exit_code: None, background: Some("b7"), kept_at: None, changes: CommandChanges { files: [], n_unnamed: 0, is_skipped: false } })
     "#);
     insta::assert_snapshot!(card("AskUserQuestion", r#"{"questions":[{"question":"Which?","options":[{"label":"A"}]},{"question":"When?","options":[]}]}"#, r#""User has answered your questions: \"Which?\"=\"A\", \"When?\"=\"now, or soon\". You can now continue.""#), @r#"
     AskUserQuestion | Which? | A; now, or soon | ok
@@ -322,4 +322,84 @@ fn answers_are_found_among_very_many_others() {
     let result = format!(r#""ok" {{"answers":{{{},"Which?":"A"}}}}"#, others.join(","));
     let line = summary_line("AskUserQuestion", r#"{"questions":[{"question":"Which?"}]}"#, &result);
     assert_eq!(line, "AskUserQuestion | Which? | A | ok");
+}
+
+/// Renders the changes in the result of a command: its gist, those of its files, and the rest.
+fn changes(tool: &str, diff: &str) -> String {
+    let notation = format!(
+        r#"
+u1 user "go"
+a1 <- u1 reply m1 tool t1 {tool} {{"command":"x"}}
+r1 <- a1 result t1 "" {{"stdout":"","bashEditDiff":{diff}}}
+"#
+    );
+    let family = SessionFamily::new(Session::from_bytes(&log(&notation)), Vec::new());
+    let transcript = transcript(&family, &|_| None);
+    let ItemBody::Call(call) = &transcript.turns[0].items[1].body else { panic!("a call") };
+    let Some(changes) = call.command_changes() else { return "none".to_owned() };
+    let files = changes.detailed().map(|file| format!("{} {}", file.short_path, file.gist()));
+    let parts: Vec<String> =
+        std::iter::once(call.short_result().into_owned()).chain(files).chain(changes.rest()).collect();
+    parts.join("\n")
+}
+
+/// Returns a changed file in the notation of logs.
+fn changed_file(path: &str, lines: &str, flags: &str) -> String {
+    format!(
+        r#"{{"filePath":"/home/ada/loom/{path}","hunks":[{{"oldStart":1,"newStart":1,"lines":[{lines}]}}]{flags}}}"#
+    )
+}
+
+#[test]
+fn the_changes_of_a_command_are_described() {
+    let edited = changed_file("src/a.rs", r#"" a","-b","+c","+d""#, "");
+    let created = changed_file("new.txt", r#""+a""#, r#","created":true"#);
+    let created_empty = r#"{"filePath":"/tmp/empty","hunks":[],"created":true}"#;
+    let deleted = changed_file("old.txt", r#""-a","-b""#, r#","deleted":true"#);
+    let binary = r#"{"filePath":"/home/ada/loom/a.png","hunks":[]}"#;
+    let names = r#""/home/ada/loom/src/a.rs","/home/ada/loom/b.png","/tmp/c.png""#;
+    for (files, rest, expected) in [
+        (&*edited, "", "edited a.rs, +2 −1\nsrc/a.rs +2 −1"),
+        (&created, "", "created new.txt, 1 line\nnew.txt created, 1 line"),
+        (created_empty, "", "created empty\n/tmp/empty created"),
+        (&deleted, "", "deleted old.txt, 2 lines\nold.txt deleted, 2 lines"),
+        (binary, "", "edited a.png\n1 file changed (lines not recorded): a.png"),
+        (
+            &format!("{edited},{created}"),
+            "",
+            "changed 2 files, +3 −1\nsrc/a.rs +2 −1\nnew.txt created, 1 line",
+        ),
+        (
+            &format!("{created},{created_empty}"),
+            "",
+            "created 2 files, +1\nnew.txt created, 1 line\n/tmp/empty created",
+        ),
+        (
+            &edited,
+            &format!(r#","moreFiles":2,"changedFiles":[{names}]"#),
+            "changed 3 files, +2 −1\nsrc/a.rs +2 −1\n2 more files changed (lines not recorded): b.png, /tmp/c.png",
+        ),
+        (
+            "",
+            &format!(r#","moreFiles":5,"changedFiles":[{names}]"#),
+            "changed 5 files\n5 files changed (lines not recorded; 2 without a name): src/a.rs, b.png, /tmp/c.png",
+        ),
+        (
+            &edited,
+            r#","moreFiles":4"#,
+            "changed 5 files, +2 −1\nsrc/a.rs +2 −1\n4 more files changed (lines not recorded; Claude Code did not record which)",
+        ),
+        ("", r#","skipped":true"#, "changed files\nchanged files; Claude Code did not record which"),
+        ("", "", "none"),
+        // A file that is listed twice counts once.
+        (&format!("{edited},{edited}"), "", "edited a.rs, +2 −1\nsrc/a.rs +2 −1"),
+    ] {
+        let diff = format!(r#"{{"files":[{files}]{rest}}}"#);
+        assert_eq!(changes("Bash", &diff), expected, "{diff}");
+        assert_eq!(changes("PowerShell", &diff), expected, "{diff}");
+    }
+    assert_eq!(changes("Monitor", r#"{"files":[],"skipped":true}"#), "none");
+    for odd in ["null", "[]", r#"{"files":{}}"#, r#"{"files":[1,{}],"changedFiles":[null]}"#] {
+        assert_eq!(changes("Bash", odd), "none", "{odd}");
+    }
 }

@@ -703,3 +703,34 @@ fn sub_agents_that_started_each_other_are_built_once_inside_of_each_other() {
     };
     assert_eq!(shown.end.agents.iter().map(depth).collect::<Vec<_>>(), [2]);
 }
+
+#[test]
+fn the_outline_counts_changes_of_commands_apart() {
+    let file = |path: &str, lines: &str| {
+        format!(r#"{{"filePath":"{path}","hunks":[{{"oldStart":1,"newStart":1,"lines":[{lines}]}}]}}"#)
+    };
+    let family = SessionFamily::new(
+        Session::from_bytes(&log(&format!(
+            r#"
+u1        user   "weave"
+a1 <- u1  reply  m1 tool t1 Bash {{"command":"./weave"}}
+r1 <- a1  result t1 "" {{"stdout":"","bashEditDiff":{{"files":[{},{}],"moreFiles":2,"changedFiles":["/w/a","/w/c"]}}}}
+a2 <- r1  reply  m2 tool t2 Edit {{"file_path":"/w/a","old_string":"x","new_string":"y"}}
+r2 <- a2  result t2 "done"
+a3 <- r2  reply  m3 tool t3 Bash {{"command":"git stash"}}
+r3 <- a3  result t3 "" {{"stdout":"","bashEditDiff":{{"files":[],"skipped":true}}}}
+"#,
+            file("/w/a", r#""-a","+b","+c""#),
+            file("/w/b", r#"" a","+b""#),
+        ))),
+        Vec::new(),
+    );
+    let lines = outline(&transcript(&family, &|_| None).turns);
+    let line = &lines[0];
+    assert_eq!((line.edits, line.lines), (1, (1, 1)));
+    assert_eq!((line.shell_edits, line.shell_lines), (3, (3, 1)));
+    assert_eq!((line.all_edits(), line.all_lines()), (4, (4, 2)));
+    let none = threadline_view::FindingSummary::default();
+    let layout = layout(TranscriptBuilder::new(&family), &LineNotes::of(&family), None, None, none);
+    assert_eq!(layout.turns.first().map(|turn| &turn.line), Some(line));
+}
