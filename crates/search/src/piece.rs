@@ -1,6 +1,8 @@
 //! Pieces: the searchable text of a line, one piece per block of its message.
 //!
-//! Deliberately excluded: images and documents, signatures, `toolUseResult` (a copy of the result),
+//! The changes that a shell command made to files, which are in `toolUseResult`, are a part of its result.
+//!
+//! Deliberately excluded: images and documents, signatures, the rest of `toolUseResult` (a copy of the result),
 //! `progress` (copies of output from sub-agents and commands), raw API requests, file history, queues and
 //! `last-prompt` (copies of prompts), and attachments added by Claude Code.
 //!
@@ -10,7 +12,8 @@
 use std::borrow::Cow;
 
 use threadline_entry::lens::{
-    AiTitle, AttachmentLine, Block, Content, CustomTitle, Envelope, Summary, System, User,
+    AiTitle, AttachmentLine, BashEditDiff, BashEditFile, BashResult, Block, Content, CustomTitle, Envelope,
+    List, PatchHunk, Summary, System, User,
 };
 use threadline_entry::{Entry, Json, JsonKind, Kind, value};
 
@@ -169,10 +172,36 @@ fn of_user<'e>(entry: &'e Entry, sink: &mut dyn FnMut(TextPiece<'e>)) {
     if !text.is_empty() {
         sink(TextPiece::new(kind_of_input(entry, content, &text), PieceRole::User, text));
     }
+    // The structured result of a line belongs to its first result.
+    let mut changes = changes_of_command(entry);
     for (i, block) in content.blocks().enumerate() {
         if block.is(value::TOOL_RESULT) || block.is(value::MCP_TOOL_RESULT) {
-            sink(result(block, PieceRole::User).at(i));
+            let mut piece = result(block, PieceRole::User).at(i);
+            if let Some(changes) = changes.take() {
+                add_changes(piece.text.to_mut(), changes);
+            }
+            sink(piece);
         }
+    }
+}
+
+/// Returns the changes that a command made to files, in the line of its result.
+fn changes_of_command(entry: &Entry) -> Option<BashEditDiff<'_>> {
+    entry.tool_use_result()?.of::<BashResult<'_>>()?.bash_edit_diff()
+}
+
+/// Adds the paths and the changed lines of files, with their signs.
+fn add_changes(text: &mut String, changes: BashEditDiff<'_>) {
+    let mut add = |line: &str| {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(line);
+    };
+    for (path, file) in changes.changed_files_once() {
+        add(&path);
+        let hunks = file.and_then(BashEditFile::hunks).into_iter().flat_map(List::iter);
+        hunks.filter_map(PatchHunk::lines).flat_map(List::iter).for_each(|line| add(&line));
     }
 }
 

@@ -100,6 +100,24 @@ fn fields_filter() {
 }
 
 #[test]
+fn changes_of_a_command_are_found_in_its_result() {
+    let log = log(r#"
+u1        user   "go"
+a1 <- u1  reply  m1 [text "Now.", tool t1 Bash {"command":"./weave"}]
+r1 <- a1  result t1 "ok" {"stdout":"ok only here","bashEditDiff":{"files":[{"filePath":"/home/ada/loom/a.rs","hunks":[{"oldStart":3,"newStart":3,"lines":["-old knot","+new knot"]}]}],"moreFiles":1,"changedFiles":["/home/ada/loom/a.rs","/home/ada/loom/b.png"]}}
+"#);
+    assert_eq!(described("\"old knot\"", &log), "m2.2 line 3 result Bash: -[old knot]\n");
+    // Words of the output and of the changes are in one text.
+    assert_eq!(
+        described("ok \"new knot\" kind:result", &log),
+        "m2.2 line 3 result Bash: [ok]\n/home/ada/loom/a.rs\n-old knot\n+[new knot]\n"
+    );
+    assert_eq!(described("b.png tool:Bash", &log), "m2.2 line 3 result Bash: /home/ada/loom/[b.png]\n");
+    assert_eq!(described("a.rs -knot", &log), "");
+    assert_eq!(described("here", &log), "");
+}
+
+#[test]
 fn the_task_of_a_sub_agent_is_not_a_prompt() {
     let log =
         log("u1 user \"find it\" sidechain agent=a1\na1 <- u1 reply m1 text \"found it\" sidechain agent=a1");

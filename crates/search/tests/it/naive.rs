@@ -174,9 +174,16 @@ fn texts_of(
             if !text.is_empty() {
                 out.push(new(0, kind_of_user(line, content, &text), "user", text));
             }
+            let mut changes = changes(&line["toolUseResult"]["bashEditDiff"]);
             for (i, block) in blocks {
                 if matches!(str_of(block, "type"), Some("tool_result" | "mcp_tool_result")) {
-                    out.push(result(i, "user", block));
+                    let mut piece = result(i, "user", block);
+                    for line in changes.drain(..) {
+                        let has_break = piece.text.is_empty() || piece.text.ends_with('\n');
+                        piece.text += &format!("{}{line}", if has_break { "" } else { "\n" });
+                    }
+                    (piece.lower, piece.bare) = (lower(&piece.text), bare(&piece.text));
+                    out.push(piece);
                 }
             }
         }
@@ -455,6 +462,22 @@ fn logs() -> Vec<PathBuf> {
 
 fn name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// Returns the paths and lines of the files that a command changed.
+fn changes(diff: &Value) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for file in diff["files"].as_array().into_iter().flatten() {
+        out.extend(str_of(file, "filePath").map(str::to_owned));
+        let hunks = file["hunks"].as_array().into_iter().flatten();
+        let lines = hunks.flat_map(|hunk| hunk["lines"].as_array().into_iter().flatten());
+        out.extend(lines.filter_map(Value::as_str).map(str::to_owned));
+    }
+    let names = diff["changedFiles"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let new: Vec<String> =
+        names.filter(|name| !out.iter().any(|line| line == name)).map(str::to_owned).collect();
+    out.extend(new);
+    out
 }
 
 #[test]
