@@ -40,7 +40,7 @@ use crate::log_cache::LogCache;
 use crate::usage::{LogScanner, ScannerPool, left_out_note, source_of, unreadable};
 
 /// The start of the key of both cache files. It must change when the format or the meaning of a fact does.
-const FORMAT: &str = "threadline overview 3";
+const FORMAT: &str = "threadline overview 4";
 
 /// Options of [`App::overview_facts`].
 #[derive(Clone, Debug, Default)]

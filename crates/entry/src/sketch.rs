@@ -27,6 +27,8 @@ pub struct LineSketch<'a> {
     pub message_id: Option<&'a [u8]>,
     /// The id of the request that the reply answers.
     pub request_id: Option<&'a [u8]>,
+    /// The structured result of a tool, as written.
+    pub tool_use_result: Option<&'a [u8]>,
     /// The blocks of the message.
     pub blocks: Vec<BlockSketch<'a>>,
 }
@@ -106,6 +108,12 @@ impl<'a> SketchReader<'a> {
                 seen.add(REQUEST_ID).and_then(|()| read_text(line, start, &mut self.sketch.request_id))
             }
             b"subtype" => seen.add(9).and_then(|()| read_text(line, start, &mut self.sketch.subtype)),
+            b"toolUseResult" => {
+                seen.add(10)?;
+                let end = skip_value(line, start);
+                self.sketch.tool_use_result = line.get(start..end);
+                Some(end)
+            }
             _ => Some(skip_value(line, start)),
         })?;
         // A line that repeats another one has no request of its own.

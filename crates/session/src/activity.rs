@@ -6,10 +6,12 @@
 //! and parses only prompts, failed results, compactions and lines with unusual syntax.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use foldhash::{HashMap, HashSet};
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
-use threadline_entry::lens::{Block, FromJson, Lens, Progress};
+use threadline_entry::lens::{BashEditDiff, BashResult, Block, FromJson, Lens, Progress};
 use threadline_entry::{
     BlockKind, BlockSketch, Entry, Json, Kind, LineSketch, LogLine, Millis, decode, key, parse_line,
     parse_timestamp, value, walk,
@@ -43,6 +45,8 @@ pub struct LogActivity {
     pub last_at: Option<Millis>,
     /// How the conversation ends.
     pub ending: LogEnding,
+    /// The paths of the files that shell commands changed, by the calls that refer to a range of them.
+    pub shell_edits: Vec<u32>,
 }
 
 /// A tool call.
@@ -64,6 +68,8 @@ pub struct CallActivity {
     pub outcome: ToolOutcome,
     /// Whether a progress line repeats the call, which the log of the sub-agent may contain, too.
     pub is_progress: bool,
+    /// The first of the files that a shell command changed, in [`LogActivity::shell_edits`], and their number.
+    pub shell_edits: (u32, u32),
 }
 
 /// A line that counts as an event.
@@ -215,6 +221,7 @@ impl ActivityScan {
             request_id,
             subtype,
             body_type: queued,
+            tool_use_result: entry.tool_use_result().map(|result| result.json().raw().as_bytes()),
             blocks: blocks.collect(),
         };
         self.add(line, &sketch);
@@ -259,7 +266,10 @@ impl ActivityScan {
             }
             Some(Kind::User) if has_results => {
                 let mut state = ActivityState::Active;
-                for block in results() {
+                for (i, block) in results().enumerate() {
+                    if i == 0 {
+                        self.add_shell_edits(line, read, block);
+                    }
                     if self.add_result(&mut failures, block, at) {
                         state = ActivityState::Waiting;
                     }
@@ -322,9 +332,36 @@ impl ActivityScan {
             duration: None,
             outcome: ToolOutcome::Missing,
             is_progress: read.kind == Some(Kind::Progress),
+            shell_edits: (0, 0),
         });
         self.open_calls.insert(hash(&[id]), next);
         Some(tool)
+    }
+
+    /// Adds the files that a shell command changed, from the line of its result, before the result is joined.
+    fn add_shell_edits(&mut self, line: &LogLine<'_>, read: &LineSketch<'_>, block: &BlockSketch<'_>) {
+        static KEY: LazyLock<Finder<'static>> =
+            LazyLock::new(|| Finder::new(key::quoted::BASH_EDIT_DIFF.as_bytes()));
+        let has_changes = |result: &[u8]| KEY.find(result).is_some();
+        if block.is_error || !read.tool_use_result.is_some_and(has_changes) {
+            return;
+        }
+        let Some(place) = self.open_calls.get(&hash(&[block.id.unwrap_or_default()])).copied() else {
+            return;
+        };
+        let tool = self.out.calls.get(place as usize).and_then(|call| self.out.names.get(call.tool as usize));
+        if !tool.is_some_and(|tool| matches!(&**tool, "Bash" | "PowerShell")) {
+            return;
+        }
+        let paths = only_entry(line).map(|entry| changed_paths(&entry)).unwrap_or_default();
+        let first = self.out.shell_edits.len() as u32;
+        for path in &paths {
+            let path = self.name(path);
+            self.out.shell_edits.push(path);
+        }
+        if let Some(call) = self.out.calls.get_mut(place as usize) {
+            call.shell_edits = (first, paths.len() as u32);
+        }
     }
 
     /// Joins a result with its call. Returns whether a person was asked.
@@ -398,6 +435,13 @@ fn only_entry(line: &LogLine<'_>) -> Option<Entry> {
     let mut entries = Vec::new();
     parse_line(line, |entry, _| entries.push(entry));
     entries.pop().filter(|_| entries.is_empty())
+}
+
+/// Returns the paths of the files that a shell command changed.
+fn changed_paths(entry: &Entry) -> Vec<String> {
+    let result = entry.tool_use_result().and_then(|result| result.of::<BashResult<'_>>());
+    let files = result.and_then(BashResult::bash_edit_diff).map(BashEditDiff::changed_files_once);
+    files.into_iter().flatten().map(|(path, _)| path.into_owned()).collect()
 }
 
 /// The outcomes of the failed calls of a line, which is parsed when the first one is needed.

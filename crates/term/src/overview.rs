@@ -274,10 +274,19 @@ impl Renderer<'_> {
         let columns = [
             TableColumn { keeps_end: true, ..TableColumn::text("edited file") },
             TableColumn::number("edits"),
+            TableColumn { drop_order: 1, ..TableColumn::number("by shell") },
         ];
         let rows = self.overview.files.iter().take(most);
-        let rows = rows.map(|file| vec![short_path(&file.path, self.home), count(file.edits)]);
-        self.list(width, &columns, rows.collect())
+        let has_shell_edits = rows.clone().any(|file| file.shell_edits > 0);
+        let columns = &columns[..if has_shell_edits { 3 } else { 2 }];
+        let rows = rows.map(|file| {
+            let by_shell = if file.shell_edits > 0 { count(file.shell_edits) } else { String::new() };
+            let mut row =
+                vec![short_path(&file.path, self.home), count(file.edits + file.shell_edits), by_shell];
+            row.truncate(columns.len());
+            row
+        });
+        self.list(width, columns, rows.collect())
     }
 
     fn sessions(&self, width: usize, most: usize) -> TermText {

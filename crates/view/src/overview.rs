@@ -331,6 +331,8 @@ pub struct FileFigures {
     pub path: String,
     /// The number of successful edits.
     pub edits: u64,
+    /// The number of shell commands that changed it.
+    pub shell_edits: u64,
     /// The number of sessions with such an edit.
     pub sessions: u64,
 }

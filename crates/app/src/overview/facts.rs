@@ -30,6 +30,9 @@ pub struct OverviewFacts {
     /// Sorted by time, as all that follow.
     pub(super) usage: Vec<UsageFact>,
     pub(super) calls: Vec<CallFact>,
+    /// The paths of the files that shell commands changed, by the calls that refer to a range of them. Not
+    /// sorted.
+    pub(super) shell_edits: Vec<u32>,
     pub(super) prompts: Vec<MarkFact>,
     pub(super) compactions: Vec<MarkFact>,
     pub(super) periods: Vec<PeriodFact>,
@@ -90,6 +93,8 @@ pub(super) struct CallFact {
     pub(super) detail: Option<u32>,
     pub(super) duration: Option<u32>,
     pub(super) outcome: ToolOutcome,
+    /// The first of the files that a shell command changed, in the facts, and their number.
+    pub(super) shell_edits: (u32, u32),
 }
 
 /// A prompt or a compaction.
@@ -149,11 +154,18 @@ impl OverviewFacts {
             sessions,
             logs: self.logs.clone(),
             usage: self.usage.iter().filter(|fact| is_in(fact.session)).cloned().collect(),
+            shell_edits: self.shell_edits.clone(),
             calls: self.calls.iter().filter(|call| is_in(self.session_of(call.log))).copied().collect(),
             prompts: marks(&self.prompts),
             compactions: marks(&self.compactions),
             periods: self.periods.iter().filter(|period| is_in(period.session)).copied().collect(),
         })
+    }
+
+    /// Returns the paths of the files that the command of a call changed.
+    pub(super) fn shell_edits(&self, call: &CallFact) -> &[u32] {
+        let (first, count) = (call.shell_edits.0 as usize, call.shell_edits.1 as usize);
+        self.shell_edits.get(first..first.saturating_add(count)).unwrap_or_default()
     }
 
     /// Returns the session of a log.

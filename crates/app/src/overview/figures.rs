@@ -114,6 +114,14 @@ struct ToolSums {
     durations: Vec<u32>,
 }
 
+/// The figures of an edited file, while they are added up.
+#[derive(Default)]
+struct FileSums {
+    edits: u64,
+    shell_edits: u64,
+    sessions: HashSet<u32>,
+}
+
 impl Computation<'_> {
     fn overview(&self) -> Overview {
         let facts = self.facts;
@@ -167,7 +175,7 @@ impl Computation<'_> {
         let facts = self.facts;
         let mut tools: HashMap<u32, ToolSums> = HashMap::default();
         let mut commands: HashMap<u32, CommandFigures> = HashMap::default();
-        let mut files: HashMap<u32, (u64, HashSet<u32>)> = HashMap::default();
+        let mut files: HashMap<u32, FileSums> = HashMap::default();
         let bash = facts.names.iter().position(|name| name == "Bash").map(|bash| bash as u32);
         for call in facts.calls.iter().filter(|call| self.contains(call.at)) {
             let is_failed = u64::from(call.outcome.is_error());
@@ -175,15 +183,20 @@ impl Computation<'_> {
             tool.calls += 1;
             tool.failed += is_failed;
             tool.durations.extend(call.duration);
+            for path in facts.shell_edits(call) {
+                let file = files.entry(*path).or_default();
+                file.shell_edits += 1;
+                file.sessions.insert(facts.session_of(call.log));
+            }
             let Some(detail) = call.detail else { continue };
             if Some(call.tool) == bash {
                 let command = commands.entry(detail).or_default();
                 command.runs += 1;
                 command.failed += is_failed;
             } else if call.outcome == ToolOutcome::Ok {
-                let (edits, sessions) = files.entry(detail).or_default();
-                *edits += 1;
-                sessions.insert(facts.session_of(call.log));
+                let file = files.entry(detail).or_default();
+                file.edits += 1;
+                file.sessions.insert(facts.session_of(call.log));
             }
         }
         overview.n_tools = tools.len();
@@ -209,17 +222,19 @@ impl Computation<'_> {
         });
         overview.commands.truncate(N_ROWS);
         overview.n_files = files.len();
-        let mut files: Vec<(u32, u64, u64)> =
-            files.into_iter().map(|(path, (edits, sessions))| (path, edits, sessions.len() as u64)).collect();
-        files.sort_by(|a, b| {
-            b.1.cmp(&a.1).then(b.2.cmp(&a.2)).then_with(|| facts.name(a.0).cmp(facts.name(b.0)))
+        let mut files: Vec<(u32, FileSums)> = files.into_iter().collect();
+        files.sort_by(|(a, x), (b, y)| {
+            let by_edits = (y.edits + y.shell_edits).cmp(&(x.edits + x.shell_edits));
+            let by_sessions = y.sessions.len().cmp(&x.sessions.len());
+            by_edits.then(by_sessions).then_with(|| facts.name(*a).cmp(facts.name(*b)))
         });
         let shown = files.into_iter().take(10);
         overview.files = shown
-            .map(|(path, edits, sessions)| FileFigures {
+            .map(|(path, sums)| FileFigures {
                 path: self.shown(facts.name(path)),
-                edits,
-                sessions,
+                edits: sums.edits,
+                shell_edits: sums.shell_edits,
+                sessions: sums.sessions.len() as u64,
             })
             .collect();
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use foldhash::{HashMap, HashSet};
 use threadline_entry::{Millis, project_directory};
-use threadline_session::{LineMark, LogActivity, LogEnding, ToolOutcome};
+use threadline_session::{CallActivity, LineMark, LogActivity, LogEnding, ToolOutcome};
 use threadline_store::SessionLogs;
 use threadline_usage::{CallLedger, ModelCalls, PriceBook, UsageTotals};
 
@@ -182,9 +182,12 @@ impl Merger {
             match self.calls.entry(call.key) {
                 // A copy may have been made before the call ended.
                 Entry::Occupied(known) => {
-                    let known = &mut self.facts.calls[*known.get()];
-                    if known.outcome == ToolOutcome::Missing {
+                    let known = *known.get();
+                    if self.facts.calls[known].outcome == ToolOutcome::Missing {
+                        let shell_edits = self.copied_shell_edits(log, call);
+                        let known = &mut self.facts.calls[known];
                         (known.outcome, known.duration) = (call.outcome, call.duration);
+                        known.shell_edits = shell_edits;
                     }
                     continue;
                 }
@@ -192,6 +195,7 @@ impl Merger {
             };
             let mut id = |name: u32| *ids.entry(name).or_insert_with(|| self.copied_name(log, name));
             let (tool, detail) = (id(call.tool), call.detail.map(&mut id));
+            let shell_edits = self.copied_shell_edits(log, call);
             self.facts.calls.push(CallFact {
                 at: call.at.unwrap_or(UNDATED),
                 log: log.index as u32,
@@ -200,8 +204,21 @@ impl Merger {
                 detail,
                 duration: call.duration,
                 outcome: call.outcome,
+                shell_edits,
             });
         }
+    }
+
+    /// Copies the paths of the files that the command of a call changed.
+    fn copied_shell_edits(&mut self, log: &MergedLog, call: &CallActivity) -> (u32, u32) {
+        let (first, count) = (call.shell_edits.0 as usize, call.shell_edits.1 as usize);
+        let paths = log.activity.shell_edits.get(first..first.saturating_add(count)).unwrap_or_default();
+        let copied = self.facts.shell_edits.len() as u32;
+        for path in paths {
+            let path = self.copied_name(log, *path);
+            self.facts.shell_edits.push(path);
+        }
+        (copied, paths.len() as u32)
     }
 
     /// Returns the index of a name of a log.

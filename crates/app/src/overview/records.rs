@@ -80,7 +80,7 @@ pub struct RecordFilter {
     pub tool: Option<String>,
     /// The group of shell commands.
     pub command: Option<String>,
-    /// The path of an edited file. Only successful edits count.
+    /// The path of an edited file. Successful edits and commands that changed it count.
     pub file: Option<String>,
     /// Only failed calls.
     pub failed: bool,
@@ -192,7 +192,9 @@ impl OverviewFacts {
             let is_bash = bash[call.tool as usize];
             is(&tool, Some(call.tool))
                 && (command.is_none() || (is_bash && is(&command, call.detail)))
-                && (file.is_none() || (!is_bash && call.outcome == ToolOutcome::Ok && is(&file, call.detail)))
+                && (file.is_none()
+                    || (!is_bash && call.outcome == ToolOutcome::Ok && is(&file, call.detail))
+                    || self.shell_edits(call).iter().any(|path| is(&file, Some(*path))))
                 && (!filter.failed || call.outcome.is_error())
                 && (!filter.agents || agents[call.tool as usize])
                 && self.keeps(filter, call.at, call.log, &mut local)

@@ -518,6 +518,36 @@ r1 <- a1  result t1 "exit 2" error
 }
 
 #[test]
+fn files_that_commands_changed_are_edited_files() {
+    let home = TestHome::new();
+    let file = |path: &str| format!(r#"{{"filePath":"{path}","hunks":[{{"lines":["+x"]}}]}}"#);
+    let notation = format!(
+        r#"
+u1        user   "weave"
+a1 <- u1  reply  msg_1 tool t1 Bash {{"command":"./weave"}}
+r1 <- a1  result t1 "" {{"stdout":"","bashEditDiff":{{"files":[{}],"moreFiles":1,"changedFiles":["/w/a","/w/b"]}}}}
+a2 <- r1  reply  msg_2 tool t2 Edit {{"file_path":"/w/b","old_string":"x","new_string":"y"}}
+r2 <- a2  result t2 "done"
+"#,
+        file("/w/a")
+    );
+    home.session("one", &notation);
+    // A copy of all lines counts once.
+    home.session("two", &notation);
+    let app = app(&home);
+    let facts = facts(&app, None);
+    let range = OverviewRange::named("all", &now()).unwrap();
+    let overview = facts.overview(&range, &now(), &app);
+    let files: Vec<_> =
+        overview.files.iter().map(|file| (&*file.path, file.edits, file.shell_edits)).collect();
+    assert_eq!((files, overview.n_files), (vec![("/w/b", 1, 1), ("/w/a", 0, 1)], 2));
+    for (path, total) in [("/w/a", 1), ("/w/b", 2), ("/w/c", 0)] {
+        let filter = RecordFilter { file: Some(path.to_owned()), ..RecordFilter::default() };
+        assert_eq!(facts.records(&filter, &TimeZone::UTC, &app, 0, 0).total, total, "{path}");
+    }
+}
+
+#[test]
 fn copied_lines_belong_to_the_session_that_started_first() {
     let home = TestHome::new();
     let queued = |time: &str| {

@@ -53,6 +53,39 @@ a4 <- r3  reply  m4 tool t4 Read {"file_path":"/y"}
 }
 
 #[test]
+fn files_that_commands_changed_are_named() {
+    let file = |path: &str| format!(r#"{{"filePath":"{path}","hunks":[{{"lines":["+x"]}}]}}"#);
+    let bytes = log(&format!(
+        r#"
+u1        user   "weave"
+a1 <- u1  reply  m1 tool t1 Bash {{"command":"./weave"}}
+r1 <- a1  result t1 "" {{"bashEditDiff":{{"files":[{},{}],"moreFiles":4,"changedFiles":["/w/a","/w/b","/w/c"]}}}}
+a2 <- r1  reply  m2 tool t2 Bash {{"command":"echo bashEditDiff"}}
+r2 <- a2  result t2 "\"bashEditDiff\":" {{"stdout":"\"bashEditDiff\":"}}
+a3 <- r2  reply  m3 tool t3 Bash {{"command":"git stash"}}
+r3 <- a3  result t3 "" {{"bashEditDiff":{{"files":[],"skipped":true}}}}
+a4 <- r3  reply  m4 tool t4 Bash {{"command":"./weave again"}}
+r4 <- a4  result t4 "" {{"bashEditDiff":{{"files":[{}]}}}}
+"#,
+        file("/w/a"),
+        file("/w/b"),
+        file("/w/a"),
+    ));
+    let activity = scan(&bytes);
+    let edits = |call: &CallActivity| -> Vec<&str> {
+        let (first, count) = (call.shell_edits.0 as usize, call.shell_edits.1 as usize);
+        let paths = &activity.shell_edits[first..first + count];
+        paths.iter().map(|path| &*activity.names[*path as usize]).collect()
+    };
+    let edits: Vec<Vec<&str>> = activity.calls.iter().map(edits).collect();
+    assert_eq!(edits, [vec!["/w/a", "/w/b", "/w/c"], vec![], vec![], vec!["/w/a"]]);
+    // A line with unusual syntax is read as well.
+    let spaced =
+        String::from_utf8(bytes).unwrap().replace("\"type\":", "\"type\" : ").replace("t1", "t\\u0031");
+    assert_eq!(scan(spaced.as_bytes()).shell_edits, activity.shell_edits);
+}
+
+#[test]
 fn each_object_of_a_line_counts_once() {
     let prompt = |text: &str| format!(r#"{{"type":"user","message":{{"role":"user","content":"{text}"}}}}"#);
     let line = format!("{}{}{}\n", prompt("warp"), prompt("weft"), prompt("warp"));

@@ -139,6 +139,7 @@ pub struct CommandFiguresObject<'a> {
 pub struct FileFiguresObject<'a> {
     pub path: &'a str,
     pub edits: u64,
+    pub shell_edits: u64,
     pub sessions: u64,
 }
 
@@ -297,7 +298,12 @@ impl<'a> From<&'a CommandFigures> for CommandFiguresObject<'a> {
 
 impl<'a> From<&'a FileFigures> for FileFiguresObject<'a> {
     fn from(figures: &'a FileFigures) -> Self {
-        Self { path: &figures.path, edits: figures.edits, sessions: figures.sessions }
+        Self {
+            path: &figures.path,
+            edits: figures.edits,
+            shell_edits: figures.shell_edits,
+            sessions: figures.sessions,
+        }
     }
 }
 

@@ -186,16 +186,21 @@ pub(super) fn files(out: &mut Markup, figures: Figures<'_>) {
         out.lit("<p class=\"quiet\">None</p></section>\n");
         return;
     }
+    let has_shell_edits = overview.files.iter().any(|file| file.shell_edits > 0);
     let rows = overview.files.iter().map(|file| {
         let edits = figures.records(&[("file", &file.path)]);
         let sessions = figures.records(&[("kind", "sessions"), ("file", &file.path)]);
-        vec![
+        let by_shell = if file.shell_edits > 0 { humanize::count(file.shell_edits) } else { String::new() };
+        let mut row = vec![
             FigureCell::link(figures.path(&file.path), link::href("/file", [("path", &*file.path)])),
-            FigureCell::link(humanize::count(file.edits), edits),
+            FigureCell::link(humanize::count(file.edits + file.shell_edits), edits),
             FigureCell::link(humanize::count(file.sessions), sessions),
-        ]
+        ];
+        row.extend(has_shell_edits.then(|| FigureCell::plain(by_shell)));
+        row
     });
-    figure_table(out, &[("file", false), ("edits", true), ("sessions", true)], rows, None);
+    let columns = [("file", false), ("edits", true), ("sessions", true), ("by shell", true)];
+    figure_table(out, &columns[..if has_shell_edits { 4 } else { 3 }], rows, None);
     out.lit("</section>\n");
 }
 
