@@ -103,6 +103,16 @@ impl FileChangeKind {
         }
     }
 
+    /// Returns whether the change is a step of a command that creates a file if there is none.
+    pub(crate) fn may_create(&self) -> bool {
+        let Self::Step { step, .. } = self else { return false };
+        match step {
+            TextStep::Write(_) | TextStep::Append(_) | TextStep::Compose { .. } => true,
+            TextStep::Touch | TextStep::CopyOf(_) => true,
+            _ => false,
+        }
+    }
+
     /// Returns whether a command made the change.
     pub(crate) fn is_by_command(&self) -> bool {
         match self {
@@ -238,6 +248,10 @@ fn diff_forward(
         Some((content, level)) if content.agrees_with(&known.content) => {
             let content = content.clone().better(known.content);
             Known { content, level: known.level.max(*level), ..known }
+        }
+        // Hunks do not always contain carriage returns.
+        Some((content, level)) if content.text().is_some() && content.text() == known.content.text() => {
+            Known { content: content.clone(), level: *level, ..known }
         }
         _ => known,
     };

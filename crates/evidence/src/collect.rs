@@ -88,6 +88,8 @@ pub(crate) struct Collector<'s> {
     scans: HashMap<String, FileScan>,
     /// Whether a hook has compared the files after the call that is being added.
     pub(crate) in_scanned_call: bool,
+    /// Whether the call that is being added has a list of changes.
+    pub(crate) in_tracked_call: bool,
     /// The lines of prompts.
     prompts: Vec<EntryIndex>,
     /// The call of the last command with a list of changes.
@@ -110,6 +112,7 @@ pub(crate) fn collect<'s>(family: &'s SessionFamily, sources: &'s dyn FileSource
         sources,
         scans: HashMap::default(),
         in_scanned_call: false,
+        in_tracked_call: false,
         prompts: main.entries().indices().filter(|idx| main.input(*idx).is_some_and(is_prompt)).collect(),
         last_list: None,
         seq: 0,
@@ -190,7 +193,9 @@ impl Collector<'_> {
             return;
         }
         let EventPlace { moment, call, called_at } = self.next(place);
-        self.timelines.files[file].events.push(FileEvent { moment, call, called_at, before, change });
+        let is_unlisted = self.in_tracked_call && change.may_create();
+        let event = FileEvent { moment, call, called_at, before, change, is_unlisted };
+        self.timelines.files[file].events.push(event);
     }
 
     /// Adds something that may have changed any file, from one moment to another.

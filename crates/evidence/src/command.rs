@@ -85,6 +85,10 @@ const EDITORS: &[&str] = &[
     "yq",
 ];
 
+/// Messages of git commands that changed no file.
+const GIT_DID_NOTHING: &[&str] =
+    &["No stash entries found", "No local changes to save", "did not match any file(s) known to git"];
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommandEnd {
@@ -173,7 +177,9 @@ impl Collector<'_> {
         let effects = run.effects();
         let until = self.end_moment(run, &effects);
         // What a command in the background does cannot be placed.
+        self.in_tracked_call = is_tracked;
         self.add_steps(run, &effects, &mut listed, until);
+        self.in_tracked_call = false;
         for (file, change) in listed {
             self.add_listed(run, file, change, Vec::new());
         }
@@ -193,7 +199,7 @@ impl Collector<'_> {
                 self.add_wide(place, until.unwrap_or(place.moment), Level::Likely, spared, None);
             }
         }
-        for ShellStep { effect, .. } in &effects.steps {
+        for ShellStep { effect, .. } in effects.steps.iter().filter(|_| !run.git_changed_nothing()) {
             if let ShellEffect::Git { folder, step } = effect {
                 self.add_git(place, folder, step, is_tracked, is_skipped);
             }
@@ -213,7 +219,8 @@ impl Collector<'_> {
     }
 
     fn add_named(&mut self, place: EventPlace, names: &[String], is_tracked: bool, until: Option<Moment>) {
-        let spared = SparedFiles { watched: is_tracked, scanned: self.in_scanned_call };
+        // A list of changes does not contain what happens later.
+        let spared = SparedFiles { watched: is_tracked && until.is_none(), scanned: self.in_scanned_call };
         let kind = LateEffectKind::MayChange { names: names.to_vec(), spared, until };
         self.late.push(LateEffect { place, is_scanned: self.in_scanned_call, kind });
     }
@@ -452,7 +459,8 @@ impl Collector<'_> {
     ) {
         let is_folder = |collector: &Self, path: &str| {
             let below = format!("{path}/");
-            collector.timelines.files.iter().any(|file| file.path.starts_with(&below))
+            let mut files = collector.timelines.files.iter();
+            files.any(|file| file.path.starts_with(&below) && !file.events.is_empty())
         };
         let mut to = to.clone();
         let mut level = level;
@@ -515,6 +523,14 @@ impl<'s> CommandRun<'s> {
             "PowerShell" => threadline_shell::powershell_effects(&self.command),
             _ => threadline_shell::file_effects(&self.command, &cwd, None),
         }
+    }
+
+    /// Returns whether git says that it had nothing to do, in a command of one git step.
+    fn git_changed_nothing(&self) -> bool {
+        let text = self.call.result(self.session).and_then(|result| result.content());
+        let text = text.map(|content| content.text()).unwrap_or_default();
+        self.command.matches("git").count() == 1
+            && GIT_DID_NOTHING.iter().any(|message| text.contains(message))
     }
 
     /// Returns whether a program in the command is one that people use to change the files that it names.

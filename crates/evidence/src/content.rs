@@ -59,7 +59,7 @@ impl FileContent {
     }
 
     /// Returns the number of bytes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn n_bytes(&self) -> usize {
         self.file().map_or(0, |file| file.bytes.len())
     }
 

@@ -378,16 +378,20 @@ impl FileEvidence {
         });
         let is_known = before.content.is_some() && after.content.is_some();
         let parts = inside.iter().filter(|_| !is_known).filter_map(|&n| self.part(file, n)).collect();
-        // The hunks alone are the whole change if each is relative to the result of the one before.
+        // The hunks alone are the whole change if each is relative to the result of the one before. After a read,
+        // they may be relative to the text that was read.
         let is_hunk = |n: &usize| match &file.events[*n].change {
-            FileChangeKind::Diff { hunks, .. } | FileChangeKind::Edit { hunks, .. } => !hunks.is_empty(),
+            FileChangeKind::Diff { hunks, is_first, .. } => {
+                !hunks.is_empty() && hunks.iter().all(|hunk| hunk.is_unambiguous(*is_first))
+            }
+            FileChangeKind::Edit { hunks, .. } => !hunks.is_empty(),
             _ => false,
         };
         let is_lost =
             |n: usize| self.timelines.known_after(file, n).is_none_or(|known| known.level == Level::Suspect);
         let is_chain = before.content.is_none()
             && inside.iter().all(is_hunk)
-            && file.events[first..=last].iter().all(|event| !event.is_read());
+            && file.events[..=last].iter().all(|event| !event.is_read());
         NetChange {
             path: file.path.clone(),
             before,
@@ -493,6 +497,7 @@ impl Timelines {
                 Known::new(disk.content, level, EvidenceSource::Disk)
             });
             file.end = end;
+            file.add_absence();
             file.set_forms();
         }
     }
@@ -517,7 +522,24 @@ impl FileTimeline {
         let moment = Moment { position: status.line, at: at.unwrap_or_default(), seq: 0 };
         let before = Some(Known::new(content, level, EvidenceSource::Git));
         let change = FileChangeKind::Start;
-        self.events.push(FileEvent { moment, call: None, called_at: status.line, before, change });
+        self.events.push(FileEvent {
+            moment,
+            call: None,
+            called_at: status.line,
+            before,
+            change,
+            is_unlisted: false,
+        });
+    }
+
+    /// A file that a command created and that its list of changes lacks did not exist before, and does not
+    /// exist after the command.
+    fn add_absence(&mut self) {
+        let is_watched = self.is_watched;
+        let first = self.events.iter_mut().min_by_key(|event| event.moment);
+        if let Some(first) = first.filter(|first| is_watched && first.is_unlisted && first.before.is_none()) {
+            first.before = Some(Known::new(FileContent::Absent, Level::Likely, EvidenceSource::CommandDiff));
+        }
     }
 
     /// Gives texts that tools have shown the line ends and the encoding of the file, if all its known

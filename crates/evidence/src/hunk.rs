@@ -73,16 +73,20 @@ impl LineHunk {
         lines.map(move |(at, line)| (&**line, !is_mark(at + 1)))
     }
 
-    /// Returns whether the old text ends without a newline and the new one with it, in the same line. After a
-    /// resume, Claude Code compares with the text that it read before, without its last newline.
+    /// Returns whether the old text ends without a newline and the new one with it. After a resume, Claude Code
+    /// compares with the text that it read before, without its last newline.
     pub(crate) fn adds_last_newline(&self) -> bool {
-        let at = |n: usize| self.lines.get(n).map_or("", |line| line.as_str());
-        let marks = (1..self.lines.len()).filter(|&n| at(n).starts_with('\\'));
-        let is_same = |n: usize| {
-            let (old, new) = (at(n - 1).strip_prefix('-'), at(n + 1).strip_prefix('+'));
-            old.is_some() && old == new && !at(n + 2).starts_with('\\')
+        let is_marked = |sign: char| {
+            self.lines.windows(2).any(|pair| pair[0].starts_with(sign) && pair[1].starts_with('\\'))
         };
-        marks.into_iter().any(is_same)
+        is_marked('-') && !is_marked('+')
+    }
+
+    /// Returns whether the hunk says all of its change: whether the text ends with a newline, and which lines
+    /// have carriage returns. `is_first` is true for a list that does not mark a missing newline.
+    pub(crate) fn is_unambiguous(&self, is_first: bool) -> bool {
+        let ends_with_change = self.lines.last().is_some_and(|line| line.starts_with(['+', '-']));
+        !(is_first && ends_with_change) && !self.lines.iter().any(|line| line.ends_with('\r'))
     }
 
     /// Returns how many lines were added and removed.

@@ -144,6 +144,8 @@ pub(crate) struct FileEvent {
     /// The content before, as far as it is recorded.
     pub(crate) before: Option<Known>,
     pub(crate) change: FileChangeKind,
+    /// Whether it is a step of a command whose list of changes lacks the file.
+    pub(crate) is_unlisted: bool,
 }
 
 impl FileEvent {
@@ -287,7 +289,7 @@ impl Timelines {
             let called = file.events.partition_point(|other| other.moment.position <= event.called_at);
             let at_call = self.files[at].forward[called.min(n)].as_ref();
             let state = Current { before: before.as_ref(), read: reads.get(&at), at_call, others: &current };
-            let after = event.change.forward(&state).filter(|known| take(left, known.content.len()));
+            let after = event.change.forward(&state).filter(|known| take(left, known.content.n_bytes()));
             match &event.change {
                 FileChangeKind::Seen if event.before.as_ref().is_some_and(Known::is_read) => {
                     if let Some(before) = &event.before {
@@ -313,7 +315,7 @@ impl Timelines {
             let event = &file.events[n];
             let after = self.incoming(file, n + 1, event.moment, Direction::Backward);
             let derived = event.change.backward(after.as_ref(), file.was_read_before(n));
-            let derived = derived.filter(|known| take(left, known.content.len()));
+            let derived = derived.filter(|known| take(left, known.content.n_bytes()));
             let before = better(event.before.clone(), derived);
             self.files[at].backward[n] = before;
         }
@@ -321,8 +323,8 @@ impl Timelines {
 
     /// Returns what is known of a file in gap `gap` at a moment in it.
     pub(crate) fn known_at(&self, file: &FileTimeline, gap: usize, moment: Moment) -> Option<Known> {
-        let forward = self.from_side(file, gap, moment, Direction::Forward);
-        Known::join(forward, self.from_side(file, gap, moment, Direction::Backward))
+        let forward = self.side(file, gap, moment, Direction::Forward);
+        Known::join(forward, self.side(file, gap, moment, Direction::Backward))
     }
 
     /// Returns what is known of a file immediately before an event. What is derived from the event itself
@@ -348,17 +350,11 @@ impl Timelines {
         direction: Direction,
     ) -> Option<Known> {
         let both = self.known_at(file, gap, moment).filter(|known| known.level == Level::Exact);
-        both.or_else(|| self.from_side(file, gap, moment, direction))
+        both.or_else(|| self.side(file, gap, moment, direction))
     }
 
     /// Returns what one direction says of a moment in a gap.
-    fn from_side(
-        &self,
-        file: &FileTimeline,
-        gap: usize,
-        moment: Moment,
-        direction: Direction,
-    ) -> Option<Known> {
+    fn side(&self, file: &FileTimeline, gap: usize, moment: Moment, direction: Direction) -> Option<Known> {
         let (known, from, to) = match direction {
             Direction::Forward => {
                 let from = gap.checked_sub(1).map(|n| file.events[n].moment);

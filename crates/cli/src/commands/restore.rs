@@ -282,14 +282,13 @@ fn change(file: &FileRestore, applied: bool) -> String {
     match file.action {
         action if applied && action.writes() => "written".to_owned(),
         RestoreAction::Keep => "the same".to_owned(),
-        RestoreAction::Change => match file.changed_lines() {
+        RestoreAction::Change | RestoreAction::Likely => match file.changed_lines() {
             Some((added, removed)) => line_change(added, removed),
             None => "other bytes".to_owned(),
         },
         RestoreAction::Create => "not there".to_owned(),
         RestoreAction::Delete => "there".to_owned(),
         RestoreAction::Cannot => "–".to_owned(),
-        RestoreAction::Likely => "likely other".to_owned(),
         RestoreAction::Blocked => "not writable".to_owned(),
     }
 }
