@@ -25,6 +25,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("chat", "needs a terminal"),
     ("chat --continue", "needs a terminal"),
     ("chat --acp", "answers an editor"),
+    ("mcp", "answers a client"),
 ];
 
 /// Commands that report problems.

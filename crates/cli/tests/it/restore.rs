@@ -55,13 +55,13 @@ fn turns_and_files_are_listed() {
     --at TURN shows the files as they were when that turn began
     1 shell command may have changed files; their changes cannot be restored
     ");
-    assert_snapshot!(restore(&home, dir.path(), &["--at", "3"]), @r"
+    assert_snapshot!(restore(&home, dir.path(), &["--at", "3"]), @"
     exit: 0
     ----- stdout -----
     Files at the beginning of turn 3 in [dir]
     file       size then  current file  source
     a.txt      4 B        not there     backup
-    sub/b.txt  4 B        not there     edits
+    sub/b.txt  4 B        not there     edits, turn 2
     ----- stderr -----
     --diff shows the changes, --apply writes 2 files, --to DIR --apply writes elsewhere
     sub/b.txt: its backup is missing; restored from the edits in the log

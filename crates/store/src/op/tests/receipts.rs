@@ -162,6 +162,7 @@ fn every_name_is_read_and_written_as_it_was() {
         "repair",
         "restore",
         "restore-session",
+        "setup",
         "strip",
         "tag",
         "title",
