@@ -457,7 +457,7 @@ impl LiveSession {
     }
 
     fn transcript_builder(&self) -> TranscriptBuilder<'_> {
-        self.open.transcript_builder(&|_| None)
+        self.open.transcript_builder_at(&|_| None, None)
     }
 
     /// The structure of a conversation. It is cached until the session changes.
@@ -606,8 +606,7 @@ impl ReadSpans {
     /// The items of a span, by its index. `layout` is the one that the spans are of.
     pub fn items(&self, layout: &TranscriptLayout, span: usize) -> Vec<TranscriptItem> {
         let read_output = |path: &str| self.output_reads.read(path, |path| self.open.kept_output(path));
-        let builder = self.open.transcript_builder(&read_output);
-        let builder = TranscriptBuilder { live_at: Some(millis(now())), ..builder };
+        let builder = self.open.transcript_builder_at(&read_output, Some(millis(now())));
         layout.items(builder, &self.lines[span], self.log)
     }
 }

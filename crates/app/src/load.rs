@@ -58,12 +58,18 @@ impl OpenSession {
 
     /// Returns the builder of the conversation. `read_output` is usually [`OpenSession::kept_output`].
     pub fn transcript_builder<'a>(&'a self, read_output: OutputReader<'a>) -> TranscriptBuilder<'a> {
-        TranscriptBuilder {
-            family: &self.family,
-            read_output,
-            spending: self.spending.as_deref(),
-            live_at: live_at(&self.file),
-        }
+        self.transcript_builder_at(read_output, live_at(&self.file))
+    }
+
+    /// Returns the builder of the conversation, given the time if the session is in use. To find that out, the
+    /// logs of all sub-agents are read.
+    pub(crate) fn transcript_builder_at<'a>(
+        &'a self,
+        read_output: OutputReader<'a>,
+        live_at: Option<Millis>,
+    ) -> TranscriptBuilder<'a> {
+        let spending = self.spending.as_deref();
+        TranscriptBuilder { family: &self.family, read_output, spending, live_at }
     }
 
     /// Calls `work` with the parts of the conversation, which are built one at a time.
