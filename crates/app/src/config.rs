@@ -22,6 +22,8 @@ pub struct AppConfig {
     pub homes: Vec<PathBuf>,
     /// The folder for threadline's own state, such as `~/.local/state/threadline`; `None` if there is none.
     pub state_dir: Option<PathBuf>,
+    /// Further state folders, in which hooks keep copies of files.
+    pub hook_state_dirs: Vec<PathBuf>,
     /// The folder for files that can be deleted at any time, such as `~/.cache/threadline`; `None` if there
     /// is none.
     pub cache_dir: Option<PathBuf>,

@@ -123,7 +123,10 @@ impl App {
     ///
     /// [`AppError::NoStateDir`].
     pub fn file_copies(&self, session_id: &str) -> Result<FileCopies, AppError> {
-        Ok(FileCopies::load(&self.file_copies_folder()?, session_id))
+        let copies = FileCopies::load(&self.file_copies_folder()?, session_id);
+        let others = self.config().hook_state_dirs.iter().filter(|_| copies.scans.is_empty());
+        let mut others = others.map(|folder| FileCopies::load(&folder.join("files"), session_id));
+        Ok(others.find(|other| !other.scans.is_empty()).unwrap_or(copies))
     }
 
     /// Returns a recorder of files. `rules` returns the rules for secrets, and is called when a text is to be

@@ -173,8 +173,10 @@ impl Context {
             (Some(archive), None) => archive.fetch(&ui)?,
             (Some(_), Some(_)) => Vec::new(),
         };
+        let hook_state_dirs = homes.iter().filter_map(|home| hook_state_dir(home)).collect();
         let mut config = AppConfig {
             homes,
+            hook_state_dirs,
             state_dir: env::state_dir(),
             cache_dir,
             prices_file: file.prices.clone().or(own_prices.filter(|file| file.is_file())),
@@ -432,4 +434,10 @@ fn roots(asked: &[PathBuf], file: &ConfigFile) -> Result<(Vec<PathBuf>, SettingS
         .map_err(|_| CommandError::new("cannot find your home folder").hint("set it with --home DIR"))?;
     let homes = vec![base.home_dir().join(".claude"), base.config_dir().join("claude")];
     Ok((homes, SettingSource::Default))
+}
+
+/// Returns the state folder that the hooks of a home were told to use, if it is not the default one.
+fn hook_state_dir(home: &Path) -> Option<PathBuf> {
+    let settings = std::fs::read_to_string(home.join("settings.json")).ok()?;
+    threadline_settings::HookFeature::state_dir(&settings).map(PathBuf::from)
 }

@@ -106,11 +106,8 @@ impl FileChangeKind {
     /// Returns whether the change is a step of a command that creates a file if there is none.
     pub(crate) fn may_create(&self) -> bool {
         let Self::Step { step, .. } = self else { return false };
-        match step {
-            TextStep::Write(_) | TextStep::Append(_) | TextStep::Compose { .. } => true,
-            TextStep::Touch | TextStep::CopyOf(_) => true,
-            _ => false,
-        }
+        use TextStep::{Append, Compose, CopyOf, Touch, Write};
+        matches!(step, Write(_) | Append(_) | Compose { .. } | Touch | CopyOf(_))
     }
 
     /// Returns whether a command made the change.

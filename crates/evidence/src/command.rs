@@ -15,7 +15,7 @@ use crate::collect::{Collector, EventPlace, LateEffect, LateEffectKind};
 use crate::content::FileContent;
 use crate::hunk::{LineHunk, line_hunks, lines_with};
 use crate::patch::file_patches;
-use crate::timeline::{EvidenceSource, Known, Level, Moment, SparedFiles};
+use crate::timeline::{EvidenceSource, FileEvent, Known, Level, Moment, SparedFiles};
 use crate::tracking::{Tracking, command_diff, command_result, is_shell};
 
 /// Programs that run a script, and programs that change the files that they name.
@@ -457,20 +457,24 @@ impl Collector<'_> {
         level: Option<Level>,
         steps: &mut Vec<(usize, Option<TextStep>, Option<Level>)>,
     ) {
-        let is_folder = |collector: &Self, path: &str| {
+        // The destination counts as a folder if it was one before this command.
+        let is_folder = |collector: &Self, path: &str, is_older: bool| {
             let below = format!("{path}/");
             let mut files = collector.timelines.files.iter();
-            files.any(|file| file.path.starts_with(&below) && !file.events.is_empty())
+            let is_earlier = |event: &FileEvent| event.moment.position < run.place.moment.position;
+            files.any(|file| {
+                file.path.starts_with(&below) && (!is_older || file.events.iter().any(is_earlier))
+            })
         };
         let mut to = to.clone();
         let mut level = level;
         if may_be_folder {
-            match is_folder(self, &to) {
+            match is_folder(self, &to, true) {
                 true => to = format!("{to}/{}", from.rsplit('/').next().unwrap_or(from)),
                 false => level = level.map(|level| level.min(self.name_level(&to))),
             }
         }
-        if is_recursive && is_folder(self, from) {
+        if is_recursive && is_folder(self, from, false) {
             let kind = LateEffectKind::CopyFolder { from: from.clone(), to, is_move, level };
             return self.late.push(LateEffect { place: run.place, is_scanned: self.in_scanned_call, kind });
         }

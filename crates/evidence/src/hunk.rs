@@ -86,7 +86,8 @@ impl LineHunk {
     /// have carriage returns. `is_first` is true for a list that does not mark a missing newline.
     pub(crate) fn is_unambiguous(&self, is_first: bool) -> bool {
         let ends_with_change = self.lines.last().is_some_and(|line| line.starts_with(['+', '-']));
-        !(is_first && ends_with_change) && !self.lines.iter().any(|line| line.ends_with('\r'))
+        let has_returns = self.lines.iter().any(|line| line.ends_with('\r'));
+        !(has_returns || is_first && ends_with_change)
     }
 
     /// Returns how many lines were added and removed.

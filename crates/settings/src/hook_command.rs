@@ -192,6 +192,22 @@ impl HookFeature {
         found
     }
 
+    /// Returns the state folder that the hooks in settings were told to use, if it is not the default one.
+    pub fn state_dir(settings: &str) -> Option<String> {
+        let root = SettingsText(settings).root().ok()?;
+        let groups =
+            root.get("hooks").into_iter().flat_map(Json::members).flat_map(|(_, groups)| groups.items());
+        let hooks = groups.flat_map(|group| group.get("hooks").into_iter().flat_map(Json::items));
+        let mut commands = hooks.filter_map(|hook| hook.get("command").and_then(Json::as_str));
+        commands.find_map(|command| {
+            let (before, value) = command.split_once("--state-dir=")?;
+            // A word with spaces is in quotes.
+            let end = if before.ends_with('\'') { value.find('\'') } else { value.find(' ') };
+            let is_ours = before.trim_end_matches([' ', '\'']).ends_with(" hook");
+            is_ours.then(|| value[..end.unwrap_or(value.len())].to_owned())
+        })
+    }
+
     /// Whether a command line is the one that an earlier version installed for this feature.
     fn is_earlier(&self, command: &str, own: &str) -> bool {
         let Some(arguments) = own_arguments(command, own) else { return false };
@@ -745,6 +761,20 @@ mod tests {
         let moved = written(HOOK.install(Some(&other), &moved, None));
         assert!(moved.contains("/new/threadline hook --state-dir=/s trace --content none"), "{moved}");
         assert_eq!(written(HOOK.uninstall(&moved, PROGRAM)), "{}");
+    }
+
+    #[test]
+    fn the_state_folder_of_hooks_is_found() {
+        let settings = |command: &str| {
+            format!(
+                r#"{{"hooks":{{"PreToolUse":[{{"hooks":[{{"type":"command","command":"{command}"}}]}}]}}}}"#
+            )
+        };
+        let found = |command: &str| HookFeature::state_dir(&settings(command));
+        assert_eq!(found("/bin/threadline hook --state-dir=/s/t files").as_deref(), Some("/s/t"));
+        assert_eq!(found("threadline hook '--state-dir=/a b/t' files").as_deref(), Some("/a b/t"));
+        assert_eq!(found("threadline hook files"), None);
+        assert_eq!(found("other --state-dir=/s"), None);
     }
 
     #[test]
