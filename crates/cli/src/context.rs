@@ -438,6 +438,6 @@ fn roots(asked: &[PathBuf], file: &ConfigFile) -> Result<(Vec<PathBuf>, SettingS
 
 /// Returns the state folder that the hooks of a home were told to use, if it is not the default one.
 fn hook_state_dir(home: &Path) -> Option<PathBuf> {
-    let settings = std::fs::read_to_string(home.join("settings.json")).ok()?;
-    threadline_settings::HookFeature::state_dir(&settings).map(PathBuf::from)
+    let settings = threadline_store::read_regular(&home.join("settings.json")).ok()?;
+    threadline_settings::HookFeature::state_dir(std::str::from_utf8(&settings).ok()?).map(PathBuf::from)
 }

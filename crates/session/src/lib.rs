@@ -13,8 +13,7 @@
 //!   path that was abandoned. A [`Turn`] is a prompt and everything until the next one.
 //! - A [`Compaction`] is a boundary, its summary, and the part of the conversation that was kept.
 //! - [`Session::replay`] returns the messages that a [`ClientVersion`] would send if it resumed the session.
-//! - A [`SessionFamily`] is a session with its sub-agents, whether they have logs of their own or not. A
-//!   [`FileHistory`] contains the files that it worked on, as they were at any prompt.
+//! - A [`SessionFamily`] is a session with its sub-agents, whether they have logs of their own or not.
 //! - Entries, replies, calls, turns and sub-agents are identified by typed indexes ([`EntryIndex`],
 //!   [`CallIndex`], …) into an [`IndexVec`], so that one cannot be looked up as another.
 //!
