@@ -103,7 +103,7 @@ pub struct LiveSession {
     is_gone: bool,
     /// Whether a log was replaced since the session was opened.
     is_void: bool,
-    /// Whether the session was live at the last update.
+    /// Whether the session was live when it was opened or updated last.
     was_live: bool,
 }
 
@@ -144,6 +144,7 @@ impl LiveSession {
         let agents = live.read_new_agents();
         live.learn_all_secrets();
         live.join(session, agents);
+        live.was_live = live.is_live();
         Ok(live)
     }
 
@@ -457,7 +458,8 @@ impl LiveSession {
     }
 
     fn transcript_builder(&self) -> TranscriptBuilder<'_> {
-        self.open.transcript_builder_at(&|_| None, None)
+        // To find out whether the session is live, the logs of all sub-agents are read: once per update.
+        self.open.transcript_builder_at(&|_| None, self.was_live.then(|| millis(now())))
     }
 
     /// The structure of a conversation. It is cached until the session changes.
