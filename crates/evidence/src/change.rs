@@ -90,6 +90,11 @@ impl FileChangeKind {
         }
     }
 
+    /// Returns whether the content was observed and not changed.
+    pub(crate) fn is_observation(&self) -> bool {
+        matches!(self, Self::Seen | Self::Start | Self::Scanned)
+    }
+
     /// Returns whether the change says that the file changed, not only that it was seen or may have changed.
     pub(crate) fn is_certain(&self) -> bool {
         match self {
@@ -101,6 +106,17 @@ impl FileChangeKind {
             | Self::Created { .. }
             | Self::Changed => true,
         }
+    }
+
+    /// Returns whether a content may be derived through this change, and counts its bytes. A content that is
+    /// only passed on, or is in the log, costs nothing.
+    pub(crate) fn allows(&self, derived: &Known, left: &mut usize) -> bool {
+        if !matches!(self, Self::Edit { .. } | Self::Diff { .. } | Self::Step { .. }) {
+            return true;
+        }
+        let rest = left.checked_sub(derived.content.n_bytes());
+        *left = rest.unwrap_or(*left);
+        rest.is_some()
     }
 
     /// Returns whether the change is a step of a command that creates a file if there is none.
@@ -255,12 +271,11 @@ fn diff_forward(
     let own = state.before.and_then(|known| Some((applied(known)?, known.level)));
     let read = state.read.map(|content| Known::exact(content.clone(), EvidenceSource::Read));
     let from_read = read.as_ref().and_then(&applied);
-    let from_call = state.at_call.and_then(|known| Some((applied(known)?, known.level)));
+    let from_call = state.at_call.and_then(&applied);
     let is_same = |a: &Applied, b: &Applied| {
         let [a, b] = [a, b].map(|applied| FileContent::File(applied.file.clone()));
         a.agrees_with(&b)
     };
-    let likely = |level: Level| level.max(Level::Likely).min(Level::Likely);
     let found = match (own, from_read) {
         (Some((own, level)), Some(other)) if !is_same(&own.0, &other.0) => {
             // Both bases fit. If the text of the command says the same as one of them, it is that one.
@@ -275,7 +290,7 @@ fn diff_forward(
         (Some((own, level)), _) => result(own, level),
         (None, Some(other)) => result(other, Level::Likely),
         (None, None) => match from_call {
-            Some((applied, level)) => result(applied, likely(level)),
+            Some(applied) => result(applied, Level::Likely),
             None => {
                 return expected.map(|(content, level)| Known::new(content, level, EvidenceSource::Command));
             }

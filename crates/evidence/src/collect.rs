@@ -1,6 +1,7 @@
 //! Collects what happened to the files of a session, from its log and the logs of its sub-agents.
 
-use std::cell::LazyCell;
+use std::cell::{LazyCell, OnceCell};
+use std::collections::BTreeMap;
 
 use foldhash::HashMap;
 use threadline_entry::Millis;
@@ -51,15 +52,18 @@ pub(crate) struct LateEffect {
 }
 
 pub(crate) enum LateEffectKind {
-    /// The command may change files with these names, or in folders with these names. Files that Claude Code
-    /// watches are exempt if the command has a list of changes.
-    /// In the background, it may do so until some moment.
+    /// The command may change files with these names, or in folders with these names; in the background,
+    /// until some moment.
     MayChange { names: Vec<String>, spared: SparedFiles, until: Option<Moment> },
     /// All files below a folder are removed.
     RemoveFolder { path: String, level: Option<Level> },
     /// All files below a folder are there too, or there instead.
     CopyFolder { from: String, to: String, is_move: bool, level: Option<Level> },
 }
+
+/// The most files that effects on files that they name in part may examine. A log with more, of many commands
+/// that may change many files, says nothing about the texts of its files.
+const MAX_LATE_EVENTS: usize = 4_000_000;
 
 /// The place of an event.
 #[derive(Clone, Copy)]
@@ -81,7 +85,8 @@ pub(crate) struct Collector<'s> {
     pub(crate) family: &'s SessionFamily,
     pub(crate) root: Option<String>,
     pub(crate) timelines: Timelines,
-    by_path: HashMap<String, usize>,
+    /// By one spelling of the path (see [`Collector::path_key`]): the number of the file.
+    by_path: BTreeMap<String, usize>,
     pub(crate) late: Vec<LateEffect>,
     sources: &'s dyn FileSources,
     /// By id of the call: the complete comparisons of a hook after it.
@@ -94,6 +99,8 @@ pub(crate) struct Collector<'s> {
     prompts: Vec<EntryIndex>,
     /// The call of the last command with a list of changes.
     last_list: Option<EntryIndex>,
+    /// By call: the line that reports its end, if it ran in the background.
+    notifications: OnceCell<HashMap<String, EntryIndex>>,
     seq: u32,
 }
 
@@ -107,7 +114,7 @@ pub(crate) fn collect<'s>(family: &'s SessionFamily, sources: &'s dyn FileSource
         family,
         root,
         timelines: Timelines::default(),
-        by_path: HashMap::default(),
+        by_path: BTreeMap::new(),
         late: Vec::new(),
         sources,
         scans: HashMap::default(),
@@ -115,6 +122,7 @@ pub(crate) fn collect<'s>(family: &'s SessionFamily, sources: &'s dyn FileSource
         in_tracked_call: false,
         prompts: main.entries().indices().filter(|idx| main.input(*idx).is_some_and(is_prompt)).collect(),
         last_list: None,
+        notifications: OnceCell::new(),
         seq: 0,
     };
     let times = LazyCell::new(|| LinesByTime::of(main));
@@ -175,6 +183,27 @@ impl Collector<'_> {
         }
     }
 
+    /// Returns the lines that report the ends of calls in the background.
+    pub(crate) fn notifications(&self) -> &HashMap<String, EntryIndex> {
+        self.notifications.get_or_init(|| {
+            let entries = self.family.main.entries().enumerated();
+            let reports = entries.filter(|(_, entry)| entry.text().contains("<task-notification>"));
+            let mut found = HashMap::default();
+            for (idx, entry) in reports {
+                let ids = entry.text().split("<tool-use-id>").skip(1);
+                for id in ids.filter_map(|rest| rest.split_once("</tool-use-id>")) {
+                    found.entry(id.0.to_owned()).or_insert(idx);
+                }
+            }
+            found
+        })
+    }
+
+    /// Adds an effect that is applied when all files of the session are known.
+    pub(crate) fn add_late(&mut self, place: EventPlace, kind: LateEffectKind) {
+        self.late.push(LateEffect { place, is_scanned: self.in_scanned_call, kind });
+    }
+
     /// Returns the next place with the same call.
     pub(crate) fn next(&mut self, place: EventPlace) -> EventPlace {
         self.seq = self.seq.saturating_add(1);
@@ -198,8 +227,8 @@ impl Collector<'_> {
         self.timelines.files[file].events.push(event);
     }
 
-    /// Adds something that may have changed any file, from one moment to another.
-    /// Only files that may be in the repository of a folder are meant, if there is one.
+    /// Adds something that may have changed any file, from one moment to another; if there is a `repository`,
+    /// any file that may be in the repository of this folder.
     pub(crate) fn add_wide(
         &mut self,
         place: EventPlace,
@@ -351,31 +380,43 @@ impl Collector<'_> {
         for (number, file) in self.timelines.files.iter().enumerate() {
             by_name.entry(last_part(&file.path).to_owned()).or_default().push(number);
         }
+        let mut left = MAX_LATE_EVENTS;
         for LateEffect { place, is_scanned, kind } in std::mem::take(&mut self.late) {
             self.in_scanned_call = is_scanned;
-            match kind {
+            let n_files = match kind {
                 LateEffectKind::MayChange { names, spared, until } => {
-                    for file in self.named_files(&names, &by_name) {
+                    let (files, n_examined) = self.named_files(&names, &by_name);
+                    for file in files {
                         if !spared.contain(&self.timelines.files[file]) {
                             self.add_may_change(file, place, until);
                         }
                     }
+                    n_examined
                 }
                 LateEffectKind::RemoveFolder { path, level } => {
-                    for file in self.files_below(&path) {
-                        self.add_step(file, place, TextStep::Remove, level);
-                    }
+                    let files = self.files_below(&path);
+                    files.iter().for_each(|(_, file)| self.add_step(*file, place, TextStep::Remove, level));
+                    files.len()
                 }
                 LateEffectKind::CopyFolder { from, to, is_move, level } => {
-                    for file in self.files_below(&from) {
-                        let name = self.timelines.files[file].path[from.len()..].to_owned();
-                        let copy = self.file(&format!("{to}{name}"));
-                        self.add_step(copy, place, TextStep::CopyOf(file), level);
+                    let files = self.files_below(&from);
+                    for (name, file) in &files {
+                        let copy = self.file(&format!("{to}/{name}"));
+                        self.add_step(copy, place, TextStep::CopyOf(*file), level);
                         if is_move {
-                            self.add_step(file, place, TextStep::Remove, level);
+                            self.add_step(*file, place, TextStep::Remove, level);
                         }
                     }
+                    files.len()
                 }
+            };
+            left = left.saturating_sub(n_files + 1);
+            if left == 0 {
+                // Every text is unknown from the beginning on.
+                let start = Moment { position: EntryIndex::FIRST, at: i64::MIN, seq: 0 };
+                let end = Moment { position: self.family.main.entries().end(), at: i64::MAX, seq: u32::MAX };
+                let everywhere = EventPlace { moment: start, ..place };
+                return self.add_wide(everywhere, end, Level::Suspect, SparedFiles::default(), None);
             }
         }
     }
@@ -397,15 +438,18 @@ impl Collector<'_> {
         }
     }
 
-    fn files_below(&self, folder: &str) -> Vec<usize> {
-        let is_below = |path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        let files = self.timelines.files.iter().enumerate();
-        files.filter(|(_, file)| is_below(&file.path)).map(|(number, _)| number).collect()
+    /// Returns the files below a folder, with their names below it.
+    pub(crate) fn files_below(&self, folder: &str) -> Vec<(String, usize)> {
+        let below = format!("{}/", self.path_key(folder).trim_end_matches('/'));
+        let files = self.by_path.range(below.clone()..);
+        let names = files.map_while(|(path, file)| Some((path.strip_prefix(&below)?.to_owned(), *file)));
+        names.collect()
     }
 
-    /// Returns the files that some names may mean: paths, folders, last parts of paths, patterns.
-    fn named_files(&self, names: &[String], by_name: &HashMap<String, Vec<usize>>) -> Vec<usize> {
-        let mut found = Vec::new();
+    /// Returns the files that some names may mean (paths, folders, last parts of paths, patterns), and the
+    /// number of files that were examined for that.
+    fn named_files(&self, names: &[String], by_name: &HashMap<String, Vec<usize>>) -> (Vec<usize>, usize) {
+        let (mut found, mut n_examined) = (Vec::new(), 0);
         for name in names {
             let name = name.trim_end_matches('/');
             let last = last_part(name);
@@ -413,16 +457,18 @@ impl Collector<'_> {
                 let files = self.timelines.files.iter().enumerate();
                 found
                     .extend(files.filter(|(_, file)| matches(last, last_part(&file.path))).map(|(at, _)| at));
+                n_examined += self.timelines.files.len();
             } else {
                 found.extend(by_name.get(last).into_iter().flatten());
             }
             if name.starts_with('/') {
-                found.extend(self.files_below(name));
+                found.extend(self.files_below(name).into_iter().map(|(_, file)| file));
             }
         }
+        n_examined += found.len();
         found.sort_unstable();
         found.dedup();
-        found
+        (found, n_examined)
     }
 }
 

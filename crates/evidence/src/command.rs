@@ -7,83 +7,16 @@ use threadline_entry::Json;
 use threadline_entry::lens::BashEditFile;
 use threadline_session::{AgentIndex, EntryIndex, Session, SessionFamily, ToolCall, ToolOutcome};
 use threadline_shell::{
-    CommandEffects, GitSource, GitStep, OtherChanges, ShellEffect, ShellStep, StepCondition, TextPart,
+    CommandEffects, GitStep, OtherChanges, ShellEffect, ShellStep, StepCondition, TextPart,
 };
 
 use crate::change::{ContentPart, FileChangeKind, TextStep};
-use crate::collect::{Collector, EventPlace, LateEffect, LateEffectKind};
+use crate::collect::{Collector, EventPlace, LateEffectKind};
 use crate::content::FileContent;
 use crate::hunk::{LineHunk, line_hunks, lines_with};
 use crate::patch::file_patches;
 use crate::timeline::{EvidenceSource, FileEvent, Known, Level, Moment, SparedFiles};
 use crate::tracking::{Tracking, command_diff, command_result, is_shell};
-
-/// Programs that run a script, and programs that change the files that they name.
-const EDITORS: &[&str] = &[
-    "add-content",
-    "autopep",
-    "awk",
-    "biome",
-    "black",
-    "bun",
-    "clang-format",
-    "clear-content",
-    "copy-item",
-    "dd",
-    "deno",
-    "dos2unix",
-    "dprint",
-    "ed",
-    "emacs",
-    "eslint",
-    "ex",
-    "find",
-    "gawk",
-    "gofmt",
-    "goimports",
-    "isort",
-    "jq",
-    "julia",
-    "lua",
-    "make",
-    "mawk",
-    "move-item",
-    "nawk",
-    "new-item",
-    "node",
-    "nvim",
-    "out-file",
-    "parallel",
-    "patch",
-    "perl",
-    "php",
-    "prettier",
-    "python",
-    "remove-item",
-    "rename-item",
-    "rscript",
-    "ruby",
-    "ruff",
-    "rustfmt",
-    "sd",
-    "sed",
-    "set-content",
-    "shfmt",
-    "sort",
-    "source",
-    "sponge",
-    "tar",
-    "tclsh",
-    "tsx",
-    "unix2dos",
-    "unzip",
-    "vi",
-    "vim",
-    "writealllines",
-    "writealltext",
-    "xargs",
-    "yq",
-];
 
 /// Messages of git commands that changed no file.
 const GIT_DID_NOTHING: &[&str] =
@@ -114,6 +47,24 @@ struct CommandRun<'s> {
     is_tracked: bool,
     /// Whether it is the first command with such a list since a prompt.
     is_first_list: bool,
+    /// What its text says.
+    effects: CommandEffects,
+}
+
+/// A file or folder that a command copies or moves.
+struct FileCopy<'e> {
+    from: &'e str,
+    to: &'e str,
+    /// Whether the destination is below `to` if that is a folder.
+    may_be_folder: bool,
+    is_move: bool,
+}
+
+/// What a command does to one file, according to its text. Without a level, it may not have happened.
+struct FileStep {
+    file: usize,
+    step: TextStep,
+    level: Option<Level>,
 }
 
 /// A file in the list of changes of a command.
@@ -153,34 +104,27 @@ impl Collector<'_> {
     ) {
         let Some(mut run) = CommandRun::of(session, call, place, is_tracked) else { return };
         if let CommandEnd::Background(end) = &mut run.end {
-            *end = self.notified_at(&call.id);
+            *end = self.notifications().get(&call.id).copied();
         }
         run.is_first_list = command_diff(session, call).is_some() && self.is_first_list(place.called_at);
         // A command in the background may go on after the comparison.
-        let is_over = !matches!(run.end, CommandEnd::Background(_)) && !run.effects().in_background;
+        let is_over = !matches!(run.end, CommandEnd::Background(_)) && !run.effects.in_background;
         self.in_scanned_call = self.add_scan(&call.id, place) && is_over;
         self.add_run(&run);
         self.in_scanned_call = false;
     }
 
-    /// Returns the line that reports the end of a command in the background.
-    fn notified_at(&self, call_id: &str) -> Option<EntryIndex> {
-        let mark = format!("<tool-use-id>{call_id}</tool-use-id>");
-        let entries = self.family.main.entries();
-        entries
-            .find_index(|entry| entry.text().contains("<task-notification>") && entry.text().contains(&mark))
-    }
-
     fn add_run(&mut self, run: &CommandRun<'_>) {
         let mut listed = self.listed_files(run);
         let (is_skipped, is_tracked) = (run.is_skipped(), run.has_list());
-        let effects = run.effects();
-        let until = self.end_moment(run, &effects);
-        // What a command in the background does cannot be placed.
+        let effects = &run.effects;
+        let until = self.end_moment(run);
         self.in_tracked_call = is_tracked;
-        self.add_steps(run, &effects, &mut listed, until);
+        self.add_steps(run, &mut listed, until);
         self.in_tracked_call = false;
-        for (file, change) in listed {
+        let mut rest: Vec<(usize, ListedFile)> = listed.into_iter().collect();
+        rest.sort_by_key(|(file, _)| *file);
+        for (file, change) in rest {
             self.add_listed(run, file, change, Vec::new());
         }
         let place = run.place;
@@ -188,7 +132,7 @@ impl Collector<'_> {
             OtherChanges::None => {}
             OtherChanges::Named(names) => self.add_named(place, names, is_tracked, until),
             OtherChanges::Any(names) => {
-                if run.may_edit_named_files() || until.is_some() {
+                if threadline_shell::names_editor(&run.command) || until.is_some() {
                     self.add_named(place, names, is_tracked, until);
                 }
                 if is_tracked {
@@ -208,11 +152,11 @@ impl Collector<'_> {
 
     /// Returns the moment until which a command in the background may change files. `None` if it ended
     /// before its result.
-    fn end_moment(&self, run: &CommandRun<'_>, effects: &CommandEffects) -> Option<Moment> {
+    fn end_moment(&self, run: &CommandRun<'_>) -> Option<Moment> {
         let position = match run.end {
             CommandEnd::Background(Some(line)) => line,
             CommandEnd::Background(None) => self.family.main.entries().end(),
-            _ if effects.in_background => self.family.main.entries().end(),
+            _ if run.effects.in_background => self.family.main.entries().end(),
             _ => return None,
         };
         Some(Moment { position, at: i64::MAX, seq: u32::MAX })
@@ -222,7 +166,7 @@ impl Collector<'_> {
         // A list of changes does not contain what happens later.
         let spared = SparedFiles { watched: is_tracked && until.is_none(), scanned: self.in_scanned_call };
         let kind = LateEffectKind::MayChange { names: names.to_vec(), spared, until };
-        self.late.push(LateEffect { place, is_scanned: self.in_scanned_call, kind });
+        self.add_late(place, kind);
     }
 
     /// Returns the files in the list of changes. Files that are listed by name only are added as changed.
@@ -256,32 +200,33 @@ impl Collector<'_> {
     fn add_steps(
         &mut self,
         run: &CommandRun<'_>,
-        effects: &CommandEffects,
         listed: &mut HashMap<usize, ListedFile>,
         until: Option<Moment>,
     ) {
+        let effects = &run.effects;
         let mut steps = Vec::new();
         // What git does after a step may undo it.
         let is_git =
             |step: &ShellStep| matches!(&step.effect, ShellEffect::Git { step, .. } if changes_files(step));
         let last_git = effects.steps.iter().rposition(is_git);
         for (n, ShellStep { effect, condition }) in effects.steps.iter().enumerate() {
+            // What a command in the background does cannot be placed.
             let is_final = until.is_none() && last_git.is_none_or(|last| last < n);
             let level = if is_final { run.step_level(*condition) } else { None };
             self.file_steps(run, effect, level, &mut steps);
         }
         let mut last: HashMap<usize, usize> = HashMap::default();
-        for (n, (file, ..)) in steps.iter().enumerate() {
-            last.insert(*file, n);
+        for (n, step) in steps.iter().enumerate() {
+            last.insert(step.file, n);
         }
         // Steps confirm a list only if nothing else in the command changes the file.
         let is_complete = matches!(effects.other_changes, OtherChanges::None);
         let mut own: HashMap<usize, Vec<TextStep>> = HashMap::default();
-        for (n, (file, step, level)) in steps.into_iter().enumerate() {
+        for (n, FileStep { file, step, level }) in steps.into_iter().enumerate() {
             if !listed.contains_key(&file) {
                 match (step, level) {
-                    (Some(step), Some(level)) => self.add_step(file, run.place, step, Some(level)),
-                    (None, Some(_)) => self.add(file, run.place, None, FileChangeKind::Changed),
+                    (TextStep::Unknown, Some(_)) => self.add(file, run.place, None, FileChangeKind::Changed),
+                    (step, Some(level)) => self.add_step(file, run.place, step, Some(level)),
                     (_, None) => {
                         let path = self.timelines.files[file].path.clone();
                         self.add_named(run.place, &[path], run.has_list(), until);
@@ -289,12 +234,8 @@ impl Collector<'_> {
                 }
                 continue;
             }
-            let confirms = is_complete && step.is_some() && level == Some(Level::Exact);
-            let list = own.entry(file).or_default();
-            match step.filter(|_| confirms) {
-                Some(step) => list.push(step),
-                None => list.push(TextStep::Unknown),
-            }
+            let confirms = is_complete && level == Some(Level::Exact);
+            own.entry(file).or_default().push(if confirms { step } else { TextStep::Unknown });
             if last.get(&file) == Some(&n)
                 && let Some(change) = listed.remove(&file)
             {
@@ -355,19 +296,19 @@ impl Collector<'_> {
         is_tracked: bool,
         is_skipped: bool,
     ) {
-        let (paths, level) = match step {
-            GitStep::Commit { .. } | GitStep::Add { .. } => return,
-            GitStep::Remove { is_cached: true, .. } => return,
-            GitStep::Restore { in_worktree: false, .. } => return,
-            GitStep::Restore { paths, source: GitSource::Index | GitSource::Revision(_), .. }
-            | GitStep::Remove { paths, .. }
-            | GitStep::Stash { paths, .. } => (&paths[..], Level::Suspect),
-            GitStep::Move { .. } => return,
-            GitStep::StashPop { .. } | GitStep::Switch { .. } | GitStep::Other => (&[][..], Level::Suspect),
-        };
+        if !changes_files(step) {
+            return;
+        }
+        let level = Level::Suspect;
         if is_tracked && !is_skipped {
             return self.add_revert(place, level);
         }
+        let paths = match step {
+            GitStep::Restore { paths, .. } | GitStep::Remove { paths, .. } | GitStep::Stash { paths, .. } => {
+                paths
+            }
+            _ => &Vec::new(),
+        };
         if paths.is_empty() {
             let spared = SparedFiles { watched: false, scanned: self.in_scanned_call };
             return self.add_wide(place, place.moment, level, spared, Some(folder));
@@ -375,113 +316,101 @@ impl Collector<'_> {
         self.add_named(place, paths, false, None);
     }
 
-    /// Adds the changes of single files in one effect of a command. A step of `None` is a change that the
-    /// text does not determine.
+    /// Adds the changes of single files in one effect of a command.
     fn file_steps(
         &mut self,
         run: &CommandRun<'_>,
         effect: &ShellEffect,
-        level: Option<Level>,
-        steps: &mut Vec<(usize, Option<TextStep>, Option<Level>)>,
+        mut level: Option<Level>,
+        steps: &mut Vec<FileStep>,
     ) {
-        let late = |collector: &mut Self, kind: LateEffectKind| {
-            let is_scanned = collector.in_scanned_call;
-            collector.late.push(LateEffect { place: run.place, is_scanned, kind });
-        };
-        match effect {
-            ShellEffect::Write { path, text } => {
-                steps.push((self.file(path), Some(TextStep::Write(text.clone())), level));
+        let (file, step) = match effect {
+            ShellEffect::Write { path, text } => (self.file(path), TextStep::Write(text.clone())),
+            ShellEffect::Append { path, text } => (self.file(path), TextStep::Append(text.clone())),
+            ShellEffect::Touch { path } => (self.file(path), TextStep::Touch),
+            ShellEffect::Truncate { path, length } => (self.file(path), TextStep::Truncate(*length)),
+            ShellEffect::Substitute { path, script } => {
+                (self.file(path), TextStep::Substitute(script.clone()))
             }
-            ShellEffect::Append { path, text } => {
-                steps.push((self.file(path), Some(TextStep::Append(text.clone())), level));
-            }
+            ShellEffect::Change { path } => (self.file(path), TextStep::Unknown),
             ShellEffect::Compose { path, parts, is_append } => {
                 let part = |part: &TextPart| match part {
                     TextPart::Text(text) => ContentPart::Text(text.clone()),
                     TextPart::File(path) => ContentPart::File(self.file(path)),
                 };
                 let parts = parts.iter().map(part).collect();
-                let step = TextStep::Compose { parts, is_append: *is_append };
-                steps.push((self.file(path), Some(step), level));
+                (self.file(path), TextStep::Compose { parts, is_append: *is_append })
             }
             ShellEffect::Remove { path, is_recursive } => {
                 if *is_recursive {
-                    late(self, LateEffectKind::RemoveFolder { path: path.clone(), level });
+                    self.add_late(run.place, LateEffectKind::RemoveFolder { path: path.clone(), level });
+                    // Only a path that other events name is that of a file.
+                    if self.known_file(path).is_none() {
+                        return;
+                    }
                 }
-                if !is_recursive || self.known_file(path).is_some() {
-                    steps.push((self.file(path), Some(TextStep::Remove), level));
-                }
-            }
-            ShellEffect::Copy { from, to, may_be_folder, is_recursive } => {
-                self.copy_steps(run, [from, to], *may_be_folder, *is_recursive, false, level, steps);
-            }
-            ShellEffect::Move { from, to, may_be_folder }
-            | ShellEffect::Git { step: GitStep::Move { from, to, may_be_folder }, .. } => {
-                self.copy_steps(run, [from, to], *may_be_folder, true, true, level, steps);
+                (self.file(path), TextStep::Remove)
             }
             ShellEffect::Link { path, target, may_be_folder } => {
-                let level =
-                    if *may_be_folder { level.map(|level| level.min(self.name_level(path))) } else { level };
-                steps.push((self.file(path), Some(TextStep::Link(target.clone())), level));
+                if *may_be_folder {
+                    level = level.map(|level| level.min(self.name_level(path)));
+                }
+                (self.file(path), TextStep::Link(target.clone()))
             }
             ShellEffect::HardLink { path, from, .. } => {
                 // Later changes of one name change the other, which is not followed.
-                let step = TextStep::CopyOf(self.file(from));
-                steps.push((self.file(path), Some(step), level.map(|level| level.min(Level::Likely))));
+                level = level.map(|level| level.min(Level::Likely));
+                (self.file(path), TextStep::CopyOf(self.file(from)))
             }
-            ShellEffect::Touch { path } => steps.push((self.file(path), Some(TextStep::Touch), level)),
-            ShellEffect::Truncate { path, length } => {
-                steps.push((self.file(path), Some(TextStep::Truncate(*length)), level));
+            ShellEffect::Copy { from, to, may_be_folder, is_recursive } => {
+                let copy = FileCopy { from, to, may_be_folder: *may_be_folder, is_move: false };
+                return self.copy_steps(run, &copy, *is_recursive, level, steps);
             }
-            ShellEffect::Substitute { path, script } => {
-                steps.push((self.file(path), Some(TextStep::Substitute(script.clone())), level));
+            ShellEffect::Move { from, to, may_be_folder }
+            | ShellEffect::Git { step: GitStep::Move { from, to, may_be_folder }, .. } => {
+                let copy = FileCopy { from, to, may_be_folder: *may_be_folder, is_move: true };
+                return self.copy_steps(run, &copy, true, level, steps);
             }
             ShellEffect::Patch { text, strip, folder, is_reverse } => {
-                for (path, step) in file_patches(text, *strip, folder, *is_reverse) {
-                    steps.push((self.file(&path), step, level));
-                }
+                let patches = file_patches(text, *strip, folder, *is_reverse).into_iter();
+                let step =
+                    |(path, step): (String, TextStep)| FileStep { file: self.file(&path), step, level };
+                return steps.extend(patches.map(step));
             }
-            ShellEffect::Change { path } => steps.push((self.file(path), None, level)),
-            ShellEffect::Git { .. } => {}
-        }
+            ShellEffect::Git { .. } => return,
+        };
+        steps.push(FileStep { file, step, level });
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of two effects that differ in one of them")]
+    /// Adds the steps of a copy or a move. Those of a folder are left until all files are known.
     fn copy_steps(
         &mut self,
         run: &CommandRun<'_>,
-        [from, to]: [&String; 2],
-        may_be_folder: bool,
+        copy: &FileCopy<'_>,
         is_recursive: bool,
-        is_move: bool,
-        level: Option<Level>,
-        steps: &mut Vec<(usize, Option<TextStep>, Option<Level>)>,
+        mut level: Option<Level>,
+        steps: &mut Vec<FileStep>,
     ) {
-        // The destination counts as a folder if it was one before this command.
-        let is_folder = |collector: &Self, path: &str, is_older: bool| {
-            let below = format!("{path}/");
-            let mut files = collector.timelines.files.iter();
-            let is_earlier = |event: &FileEvent| event.moment.position < run.place.moment.position;
-            files.any(|file| {
-                file.path.starts_with(&below) && (!is_older || file.events.iter().any(is_earlier))
-            })
-        };
-        let mut to = to.clone();
-        let mut level = level;
+        let FileCopy { from, to, may_be_folder, is_move } = *copy;
+        let mut to = to.to_owned();
         if may_be_folder {
-            match is_folder(self, &to, true) {
+            // The destination is a folder if it was one before this command.
+            let position = run.place.moment.position;
+            let is_earlier = |event: &FileEvent| event.moment.position < position;
+            let files = &self.timelines.files;
+            match self.files_below(&to).iter().any(|(_, file)| files[*file].events.iter().any(is_earlier)) {
                 true => to = format!("{to}/{}", from.rsplit('/').next().unwrap_or(from)),
                 false => level = level.map(|level| level.min(self.name_level(&to))),
             }
         }
-        if is_recursive && is_folder(self, from, false) {
-            let kind = LateEffectKind::CopyFolder { from: from.clone(), to, is_move, level };
-            return self.late.push(LateEffect { place: run.place, is_scanned: self.in_scanned_call, kind });
+        if is_recursive && !self.files_below(from).is_empty() {
+            let kind = LateEffectKind::CopyFolder { from: from.to_owned(), to, is_move, level };
+            return self.add_late(run.place, kind);
         }
         let source = self.file(from);
-        steps.push((self.file(&to), Some(TextStep::CopyOf(source)), level));
+        steps.push(FileStep { file: self.file(&to), step: TextStep::CopyOf(source), level });
         if is_move {
-            steps.push((source, Some(TextStep::Remove), level));
+            steps.push(FileStep { file: source, step: TextStep::Remove, level });
         }
     }
 
@@ -506,7 +435,13 @@ impl<'s> CommandRun<'s> {
         let text = call.result(session).and_then(|result| result.content()).map(|content| content.text());
         let is_silent = text.is_some_and(|text| is_silent_result(&text));
         let is_tracked = is_tracked && end == CommandEnd::Succeeded;
-        Some(Self { session, call, place, command, end, is_silent, is_tracked, is_first_list: false })
+        let cwd = session.entries()[call.entry_idx].cwd().or_else(|| session.first_cwd());
+        let effects = match &*call.name {
+            "PowerShell" => threadline_shell::powershell_effects(&command),
+            _ => threadline_shell::file_effects(&command, &cwd.unwrap_or_default(), None),
+        };
+        let is_first_list = false;
+        Some(Self { session, call, place, command, end, is_silent, is_tracked, is_first_list, effects })
     }
 
     /// Returns whether Claude Code did not look at what the command changed.
@@ -519,34 +454,12 @@ impl<'s> CommandRun<'s> {
         (self.is_tracked || command_diff(self.session, self.call).is_some()) && !self.is_skipped()
     }
 
-    /// Returns what the text of the command says.
-    fn effects(&self) -> CommandEffects {
-        let cwd = self.session.entries()[self.call.entry_idx].cwd().or_else(|| self.session.first_cwd());
-        let cwd = cwd.unwrap_or_default();
-        match &*self.call.name {
-            "PowerShell" => threadline_shell::powershell_effects(&self.command),
-            _ => threadline_shell::file_effects(&self.command, &cwd, None),
-        }
-    }
-
     /// Returns whether git says that it had nothing to do, in a command of one git step.
     fn git_changed_nothing(&self) -> bool {
         let text = self.call.result(self.session).and_then(|result| result.content());
         let text = text.map(|content| content.text()).unwrap_or_default();
         self.command.matches("git").count() == 1
             && GIT_DID_NOTHING.iter().any(|message| text.contains(message))
-    }
-
-    /// Returns whether a program in the command is one that people use to change the files that it names.
-    fn may_edit_named_files(&self) -> bool {
-        let mut words = self.command.split(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.'));
-        words.any(|word| {
-            let name = word
-                .strip_suffix(".exe")
-                .unwrap_or(word)
-                .trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-            EDITORS.contains(&&*name.to_ascii_lowercase())
-        })
     }
 
     /// Returns whether the command may have ended before its last step.
@@ -560,7 +473,7 @@ impl<'s> CommandRun<'s> {
         if self.has_list() {
             return false;
         }
-        let effects = self.effects();
+        let effects = &self.effects;
         let is_known = |step: &ShellStep| match &step.effect {
             ShellEffect::Git { step, .. } => matches!(step, GitStep::Commit { .. } | GitStep::Add { .. }),
             ShellEffect::Change { .. } => false,

@@ -1,4 +1,4 @@
-//! What is known of the files of a session at each point.
+//! File evidence: the states, edits and net changes of the files of a session.
 
 use threadline_entry::Millis;
 use threadline_session::{AgentIndex, CallIndex, EntryIndex, Session, SessionFamily};
@@ -18,8 +18,6 @@ use crate::timeline::{CallPlace, EvidenceSource, FileEvent, FileTimeline, Known,
 pub enum HistoryPoint {
     /// The time at which this line, a prompt, was written.
     Prompt(EntryIndex),
-    /// The beginning of the session.
-    Start,
     /// The end of the session.
     End,
 }
@@ -59,8 +57,6 @@ pub struct FileState {
     pub source: Option<EvidenceSource>,
     /// The place of the evidence, relative to the point. [`EvidenceBasis::Exact`] if the content is unknown.
     pub basis: EvidenceBasis,
-    /// The last call before the point that changed the file, or may have.
-    pub changed_by: Option<CallPlace>,
     /// The file name of the last backup of the file.
     pub last_backup: Option<String>,
 }
@@ -136,7 +132,7 @@ impl FileText {
     }
 }
 
-/// What is known of the content of a file.
+/// The content of a file as far as it is known, with its certainty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownContent {
     /// The content; `None` if it is unknown.
@@ -152,7 +148,7 @@ pub struct KnownContent {
 pub struct FileEvidence {
     root: Option<String>,
     timelines: Timelines,
-    /// The time of each prompt that was asked for is looked up here: the times of all lines.
+    /// The times of all lines of the main log.
     times: Vec<Millis>,
 }
 
@@ -209,11 +205,6 @@ impl FileEvidence {
             .filter(|known| basis == EvidenceBasis::Exact && known.level == Level::Exact);
         let known = own.or_else(|| self.timelines.known_at(file, gap, moment));
         let known = known.filter(|known| known.level > Level::Suspect);
-        let last = file.events[..gap].iter().rev();
-        let changes = last.clone().filter(|event| {
-            !matches!(event.change, FileChangeKind::Seen | FileChangeKind::Start | FileChangeKind::Scanned)
-        });
-        let changed_by = changes.filter_map(|event| event.call).next();
         let (content, certainty, source) = file.formed(known);
         FileState {
             path: file.path.clone(),
@@ -221,7 +212,6 @@ impl FileEvidence {
             content,
             certainty,
             source,
-            changed_by,
             last_backup: file.last_backup.clone(),
         }
     }
@@ -230,7 +220,6 @@ impl FileEvidence {
     fn gap(&self, file: &FileTimeline, at: HistoryPoint) -> (usize, Moment) {
         let end = EntryIndex::from_position(self.times.len());
         match at {
-            HistoryPoint::Start => (0, Moment { position: EntryIndex::FIRST, at: i64::MIN, seq: 0 }),
             HistoryPoint::End => (file.events.len(), Moment { position: end, at: i64::MAX, seq: u32::MAX }),
             HistoryPoint::Prompt(prompt) => {
                 let at = self.times.get(prompt.position()).copied().unwrap_or_default();
@@ -341,10 +330,7 @@ impl FileEvidence {
         let mut changes: Vec<NetChange> = Vec::new();
         for file in self.changed_files() {
             let is_change = |event: &FileEvent| {
-                !matches!(
-                    event.change,
-                    FileChangeKind::Seen | FileChangeKind::Start | FileChangeKind::Scanned
-                ) && event.call.as_ref().is_some_and(is_inside)
+                !event.change.is_observation() && event.call.as_ref().is_some_and(is_inside)
             };
             let inside: Vec<usize> = (0..file.events.len()).filter(|&n| is_change(&file.events[n])).collect();
             if !inside.iter().any(|&n| file.events[n].change.is_certain()) {
@@ -573,12 +559,5 @@ impl FileTimeline {
         let is_shown = known.content.file().is_some_and(|file| file.is_shown);
         let certainty = if is_shown { Certainty::Likely } else { known.certainty() };
         (Some(known.content), certainty, Some(known.source))
-    }
-}
-
-impl CallPlace {
-    /// Returns the sub-agent and the call, which identify it in a session.
-    pub fn key(&self) -> (Option<AgentIndex>, CallIndex) {
-        (self.agent, self.call_idx)
     }
 }

@@ -89,12 +89,6 @@ impl LineHunk {
         let has_returns = self.lines.iter().any(|line| line.ends_with('\r'));
         !(has_returns || is_first && ends_with_change)
     }
-
-    /// Returns how many lines were added and removed.
-    pub fn changed_lines(&self) -> (usize, usize) {
-        let count = |sign: char| self.lines.iter().filter(|line| line.starts_with(sign)).count();
-        (count('+'), count('-'))
-    }
 }
 
 /// Returns the lines of hunks with the given sign, joined to a text.

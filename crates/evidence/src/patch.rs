@@ -1,15 +1,15 @@
 //! Patches in the texts of commands, split by file.
 
 use crate::change::TextStep;
-use crate::hunk::LineHunk;
+use crate::hunk::{LineHunk, lines_with};
 
-/// Returns the files of a unified diff, with the step that it makes of each: `None` if it cannot be read.
+/// Returns the files of a unified diff, with the step that it makes of each.
 pub(crate) fn file_patches(
     text: &str,
     strip: usize,
     folder: &str,
     is_reverse: bool,
-) -> Vec<(String, Option<TextStep>)> {
+) -> Vec<(String, TextStep)> {
     let mut files: Vec<FilePatch> = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -61,7 +61,7 @@ impl FilePatch {
         }
     }
 
-    fn step(self, strip: usize, folder: &str, is_reverse: bool) -> Option<(String, Option<TextStep>)> {
+    fn step(self, strip: usize, folder: &str, is_reverse: bool) -> Option<(String, TextStep)> {
         let is_null = |path: &str| path == "/dev/null";
         let (old, new) = if is_reverse { (&self.new, &self.old) } else { (&self.old, &self.new) };
         let name = if is_null(new) { old } else { new };
@@ -69,9 +69,10 @@ impl FilePatch {
         let path = format!("{}/{}", folder.trim_end_matches('/'), name.join("/"));
         let is_usable = !is_reverse && !self.is_broken && self.left == (0, 0);
         let step = match (is_null(old), is_null(new)) {
-            (_, true) => Some(TextStep::Remove),
-            (true, _) => is_usable.then(|| TextStep::Write(crate::hunk::lines_with('+', &self.hunks))),
-            _ => is_usable.then_some(TextStep::Patch(self.hunks)),
+            (_, true) => TextStep::Remove,
+            _ if !is_usable => TextStep::Unknown,
+            (true, _) => TextStep::Write(lines_with('+', &self.hunks)),
+            _ => TextStep::Patch(self.hunks),
         };
         (!name.is_empty()).then_some((path, step))
     }

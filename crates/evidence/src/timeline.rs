@@ -1,5 +1,5 @@
-//! What is known of each file between its changes: derived forwards from earlier contents, backwards from
-//! later ones, and from both.
+//! The events of each file, and the contents between them: derived forwards from earlier contents, backwards
+//! from later ones, and from both.
 
 use foldhash::HashMap;
 use threadline_entry::Millis;
@@ -127,7 +127,7 @@ impl Known {
         match forward.level.cmp(&backward.level) {
             std::cmp::Ordering::Greater => Some(forward),
             std::cmp::Ordering::Less => Some(backward),
-            // Something that is not in the log changed the file in between, nobody knows when.
+            // Something that is not in the log changed the file in between, at an unknown time.
             std::cmp::Ordering::Equal => None,
         }
     }
@@ -201,8 +201,11 @@ pub(crate) struct FileTimeline {
     pub(crate) is_watched: bool,
     /// Whether the comparisons of a hook contain every change of this file.
     pub(crate) is_scanned: bool,
-    /// The times in which a command in the background may change the file.
+    /// The times in which a command in the background may change the file. Sorted and without overlaps when
+    /// the contents are derived.
     pub(crate) unstable: Vec<(Moment, Moment)>,
+    /// By event: the event before it that read the file last, if commands may have changed the file since.
+    pub(crate) older_reads: Vec<Option<usize>>,
     /// The file name of the last backup.
     pub(crate) last_backup: Option<String>,
     /// What is known of the end from outside of the log: the file on disk.
@@ -259,6 +262,8 @@ impl Timelines {
     pub(crate) fn resolve(&mut self) {
         for file in &mut self.files {
             file.events.sort_by_key(|event| event.moment);
+            file.find_older_reads();
+            file.join_unstable();
             file.forward = vec![None; file.events.len() + 1];
             file.backward = vec![None; file.events.len() + 1];
         }
@@ -289,12 +294,11 @@ impl Timelines {
             let called = file.events.partition_point(|other| other.moment.position <= event.called_at);
             let at_call = self.files[at].forward[called.min(n)].as_ref();
             let state = Current { before: before.as_ref(), read: reads.get(&at), at_call, others: &current };
-            let after = event.change.forward(&state).filter(|known| take(left, known.content.n_bytes()));
+            let after = event.change.forward(&state);
+            let after = after.filter(|known| event.change.allows(known, left));
             match &event.change {
-                FileChangeKind::Seen if event.before.as_ref().is_some_and(Known::is_read) => {
-                    if let Some(before) = &event.before {
-                        reads.insert(at, before.content.clone());
-                    }
+                FileChangeKind::Seen if event.is_read() => {
+                    reads.extend(event.before.as_ref().map(|before| (at, before.content.clone())));
                 }
                 change if change.updates_read() => drop(reads.remove(&at)),
                 _ => {}
@@ -314,8 +318,8 @@ impl Timelines {
             let file = &self.files[at];
             let event = &file.events[n];
             let after = self.incoming(file, n + 1, event.moment, Direction::Backward);
-            let derived = event.change.backward(after.as_ref(), file.was_read_before(n));
-            let derived = derived.filter(|known| take(left, known.content.n_bytes()));
+            let derived = event.change.backward(after.as_ref(), file.older_read(n).is_some());
+            let derived = derived.filter(|known| event.change.allows(known, left));
             let before = better(event.before.clone(), derived);
             self.files[at].backward[n] = before;
         }
@@ -366,10 +370,7 @@ impl Timelines {
             }
         };
         let mut known = known.clone()?;
-        let overlaps = |&(start, end): &(Moment, Moment)| {
-            to.is_none_or(|to| start < to) && from.is_none_or(|from| end > from)
-        };
-        if file.unstable.iter().any(overlaps) {
+        if file.is_unstable_between(from, to) {
             known = known.at_most(Level::Suspect);
         }
         let touched = self.wide.between(from, to).filter(|wide| self.touches(wide, file, &known.content));
@@ -485,30 +486,49 @@ impl Known {
 }
 
 impl FileTimeline {
-    /// Returns whether the file was read before an event, and changed by a command since.
-    fn was_read_before(&self, n: usize) -> bool {
-        let before = self.events[..n].iter().rev();
-        let mut changed = false;
-        for event in before {
+    /// Finds, for each event and for the end, the last read before it that commands may have made obsolete.
+    fn find_older_reads(&mut self) {
+        let (mut read, mut is_changed) = (None, false);
+        self.older_reads.clear();
+        for (n, event) in self.events.iter().enumerate() {
+            self.older_reads.push(read.filter(|_| is_changed));
             match &event.change {
-                FileChangeKind::Seen if event.before.as_ref().is_some_and(Known::is_read) => return changed,
+                _ if event.is_read() => (read, is_changed) = (Some(n), false),
                 FileChangeKind::Seen => {}
-                change if change.updates_read() => return false,
-                _ => changed = true,
+                change if change.updates_read() => read = None,
+                _ => is_changed = true,
             }
         }
-        false
+        self.older_reads.push(read.filter(|_| is_changed));
+    }
+
+    /// Returns the content that was read before event `n`, if commands may have changed the file since.
+    fn older_read(&self, n: usize) -> Option<&FileContent> {
+        let read = self.older_reads.get(n).copied().flatten()?;
+        self.events[read].before.as_ref().map(|before| &before.content)
     }
 
     /// Returns whether a command may have changed the file back to a text that was read, unnoticed.
     fn may_be_reverted(&self, moment: Moment, content: &FileContent) -> bool {
         let n = self.events.partition_point(|event| event.moment < moment);
-        self.was_read_before(n)
-            && self.events[..n]
-                .iter()
-                .rev()
-                .filter_map(|event| event.before.as_ref())
-                .any(|before| before.is_read() && !before.content.agrees_with(content))
+        self.older_read(n).is_some_and(|read| !read.agrees_with(content))
+    }
+
+    /// Joins the times in which the file is unstable where they overlap.
+    fn join_unstable(&mut self) {
+        self.unstable.sort_unstable();
+        self.unstable.dedup_by(|next, last| {
+            let overlaps = next.0 <= last.1;
+            last.1 = if overlaps { last.1.max(next.1) } else { last.1 };
+            overlaps
+        });
+    }
+
+    /// Returns whether a command in the background may have changed the file after one moment and before
+    /// another.
+    fn is_unstable_between(&self, from: Option<Moment>, to: Option<Moment>) -> bool {
+        let first = from.map_or(0, |from| self.unstable.partition_point(|(_, end)| *end <= from));
+        self.unstable.get(first).is_some_and(|(start, _)| to.is_none_or(|to| *start < to))
     }
 
     /// Returns the gap at a prompt: the number of events up to it. Of the events of sub-agents between the
@@ -520,11 +540,4 @@ impl FileTimeline {
         };
         self.events.iter().position(is_later).unwrap_or(self.events.len())
     }
-}
-
-/// Subtracts `bytes`, unless less is left. Returns whether it did.
-fn take(left: &mut usize, bytes: usize) -> bool {
-    let rest = left.checked_sub(bytes);
-    *left = rest.unwrap_or(*left);
-    rest.is_some()
 }

@@ -52,6 +52,7 @@ pub use effect::{
 };
 pub use path::normalize;
 pub use powershell::powershell_effects;
+pub use program::names_editor;
 pub use sed::SedScript;
 
 /// Returns what a command does to files, as far as its text says. `cwd` is the folder that it runs in,

@@ -1,5 +1,6 @@
 //! What programs do to files.
 
+mod editor;
 mod files;
 mod git;
 mod reader;
@@ -10,6 +11,7 @@ use crate::sed::{SedCall, SedScript};
 use crate::text;
 use crate::walk::{Argument, Content, Context, Outcome, Walk};
 
+pub use editor::names_editor;
 pub(crate) use reader::{looks_like_reader_cmdlet, only_reads};
 
 /// A call of a program.
