@@ -14,6 +14,7 @@ use threadline_session::SessionFamily;
 
 use crate::anchor;
 use crate::diff::{Hunk, line_hunks, unified};
+use crate::visible::visible;
 
 /// The net change of one file.
 #[derive(Clone, Debug)]
@@ -163,7 +164,11 @@ fn call_names(calls: &[CallPlace], family: &SessionFamily) -> String {
         let line = session.entries().get(call.entry_idx).map_or(0, |entry| entry.at().line_no);
         match call.agent {
             None => anchor(line, 0),
-            Some(agent) => format!("{} of agent {}", anchor(line, 0), family.agents[agent].id),
+            // The id is a text of the log, and a newline in it would end a comment of the patch.
+            Some(agent) => {
+                let id = visible(&family.agents[agent].id).replace('\n', "^J");
+                format!("{} of agent {id}", anchor(line, 0))
+            }
         }
     };
     let mut names: Vec<String> = calls.iter().take(MAX_NAMED).map(name).collect();

@@ -59,7 +59,7 @@ pub(crate) fn run(cx: &Context, args: &DiffArgs) -> Result<CommandOutcome, Comma
     } else {
         for change in &changes {
             let label = visible_name(&relative_label(&change.path, root.as_deref())).into_owned();
-            let line = format!("# {label}: {}", facts(change, family));
+            let line = format!("# {label}: {}", facts(change, family, root.as_deref()));
             writeln!(answer, "{}", cx.ui.page().paint(TextLabel::Dim, &line))?;
             let text = patch(std::slice::from_ref(change), root.as_deref());
             answer.patch(cx.ui.page(), &cx.app.masked(&text))?;
@@ -72,9 +72,9 @@ pub(crate) fn run(cx: &Context, args: &DiffArgs) -> Result<CommandOutcome, Comma
 }
 
 /// Describes a change in a few words: its kind, its calls, how certain it is.
-fn facts(change: &FileChange, family: &SessionFamily) -> String {
+fn facts(change: &FileChange, family: &SessionFamily, root: Option<&str>) -> String {
     let status = match &change.renamed_from {
-        Some(from) => format!("renamed from {}", visible_name(from)),
+        Some(from) => format!("renamed from {}", visible_name(&relative_label(from, root))),
         None => change.status().to_owned(),
     };
     let source = change.source.map_or("", |source| source.name());
@@ -99,7 +99,7 @@ fn table(
     let row = |change: &FileChange| {
         let (added, removed) = Hunk::counts(&change.hunks());
         let label = visible(&relative_label(&change.path, root)).into_owned();
-        vec![label, line_change(added, removed), facts(change, family)]
+        vec![label, line_change(added, removed), facts(change, family, root)]
     };
     let rows: Vec<Vec<String>> = changes.iter().map(row).collect();
     cx.ui.table(&columns, &rows)
